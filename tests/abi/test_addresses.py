@@ -8,9 +8,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from backends import COMPILER, CURRENT, PLUGIN, distribution, outcomes
+from backends import COMPILER, PLUGIN, distribution, outcomes
 
-SOURCE = Path(__file__).parents[2] / "examples" / "backends" / "minimal-c" / "src" / "minic.c"
+import candelabra
+from candelabra.backends.new import TEMPLATES
+
+#: The example, and what it takes from the template of backends in C.
+SOURCES = Path(__file__).parents[2] / "examples" / "backends" / "minimal-c" / "src"
+TEMPLATE = Path(str(TEMPLATES / "c"))
+SHARED = ("kernels", "creation", "elementwise", "reduction", "linalg")
+INCLUDE = Path(candelabra.cmake_prefix_path).parent / "include"
 SETUP = """
 c = candelabra
 t = c.arange(12, dtype=c.float32).reshape(3, 4).to(D)
@@ -54,8 +61,10 @@ def folder(tmp_path_factory):
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("minic")
     distribution(folder, "abi-minic", "minic", PLUGIN.replace("{module}", "abi_minic"))
-    command = [COMPILER, "-std=c99", "-O1", "-shared", "-fPIC", f"-I{CURRENT}", str(SOURCE)]
-    subprocess.run([*command, "-lm", "-lpthread", "-o", str(folder / "libabi_minic.so")], check=True)
+    command = [COMPILER, "-std=c11", "-O1", "-shared", "-fPIC", f"-I{INCLUDE}", f"-I{TEMPLATE}"]
+    sources = [SOURCES / "backend.c", SOURCES / "device.c", *(TEMPLATE / f"{name}.c" for name in SHARED)]
+    libraries = ["-lm", "-lpthread", "-o", folder / "libabi_minic.so"]
+    subprocess.run([*map(str, [*command, *sources, *libraries])], check=True)
     return folder
 
 

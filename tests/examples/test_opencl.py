@@ -44,6 +44,44 @@ def test_conformance_of_all_kernels():
     assert len(outcomes) > 100
 
 
+# ---- the accelerator
+
+PROBE = """
+import sys, candelabra
+print(candelabra.accelerator.is_available(), candelabra._C.loaded_device_types(), "candelabra_opencl" in sys.modules)
+"""
+
+
+def test_is_available_loads_no_plugin():
+    out, error = in_process(PROBE, CANDELABRA_ACCELERATOR="opencl")
+    assert out == "True [] False", error
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"CANDELABRA_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1"}, {"CANDELABRA_OPENCL_PLATFORM": "Voodoo"}]
+)
+def test_is_not_available_without_a_device(chosen):
+    out, error = in_process(PROBE, CANDELABRA_ACCELERATOR="opencl", **chosen)
+    assert out == "False [] False", error
+
+
+def test_the_probe_counts_the_devices_of_the_backend():
+    from candelabra_opencl_probe import device_count
+
+    assert device_count() == candelabra.backends.device_count("opencl")
+
+
+def test_a_loader_that_crashes_is_reported(tmp_path):
+    source, library = tmp_path / "loader.c", tmp_path / "libOpenCL.so.1"
+    source.write_text("#include <stdlib.h>\nint clGetPlatformIDs(void) { abort(); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    code = PROBE.replace("import sys", "import warnings; warnings.simplefilter('default')\nimport sys")
+    out, error = in_process(code, CANDELABRA_ACCELERATOR="opencl", CANDELABRA_OPENCL_LIBRARY=str(library))
+    assert out == "False [] False"
+    assert "the probe candelabra_opencl_probe:device_count of candelabra-example-opencl 0.1.0" in error
+    assert "the OpenCL loader or a driver failed (-6)" in error
+
+
 # ---- memory, streams, events
 
 

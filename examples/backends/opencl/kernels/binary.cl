@@ -36,8 +36,8 @@ BINARY(ge, a >= b)
 BINARY(logical_and, a && b)
 BINARY(logical_or, a || b)
 BINARY(logical_xor, (a != 0) != (b != 0))
-BINARY(maximum, a > b || a != a ? a : b)
-BINARY(minimum, a < b || a != a ? a : b)
+BINARY(maximum, LARGER(a, b))
+BINARY(minimum, SMALLER(a, b))
 
 #ifdef T_IS_FLOAT
 

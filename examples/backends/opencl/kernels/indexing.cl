@@ -7,7 +7,19 @@ __kernel void check_indices(const __global char* indices, const Operands g, cons
   const long i = get_global_id(0);
   if (i >= g.numel) return;
   const long index = AT_CONST(int64, indices, g.offsets[0])[position(&g, 0, i)];
-  if (index < low || index >= size) report_index(report, index);
+  if (index < low || index >= size) report_index(report, 0, index);
+}
+
+// The same for an index of one of several dimensions, where negative ones count from the end. Adds
+// its elements to the offsets of the slices.
+__kernel void add_offsets(__global long* offsets, const __global char* indices, const Operands g, const long dim,
+                          const long size, const long stride, const long is_first, __global IndexReport* report) {
+  const long j = get_global_id(0);
+  if (j >= g.numel) return;
+  const long index = AT_CONST(int64, indices, g.offsets[0])[position(&g, 0, j)];
+  const long wrapped = index < 0 ? index + size : index;
+  if (wrapped < 0 || wrapped >= size) report_index(report, dim, index);
+  offsets[j] = (is_first ? 0 : offsets[j]) + wrapped * stride;
 }
 
 // out[i] = self[index[i]]
@@ -45,4 +57,28 @@ __kernel void scatter_add(__global char* out, const __global char* indices, cons
     const long target = index * along.steps[0];
     STORE(T, sums, target, LOAD(T, sums, target) + NUMBER(T, alpha) * LOAD(T, addends, i * along.steps[2]));
   }
+}
+
+// Writes `count` slices of values at offsets of the output, or adds them. `order` sorts the offsets
+// and keeps the order of equal ones. So the last slice wins, and sums are deterministic: one item
+// writes an element. Elements of g are those of all slices, the kept dimensions innermost.
+__kernel void index_put(__global char* out, const __global char* values, const __global long* offsets,
+                        const __global long* order, const Operands g, const long count, const long accumulate) {
+  const long n = get_global_id(0);
+  if (n >= g.numel) return;
+  const long width = g.numel / count, i = n % width;
+  long k = n / width;
+  const long offset = offsets[order[k]];
+  const bool is_other = accumulate ? k > 0 && offsets[order[k - 1]] == offset
+                                   : k + 1 < count && offsets[order[k + 1]] == offset;
+  if (is_other) return;
+  __global MEMORY(T)* target = AT(T, out, g.offsets[0]) + offset + position(&g, 0, i);
+  const __global MEMORY(T)* source = AT_CONST(T, values, g.offsets[1]);
+  if (!accumulate) {
+    *target = source[position(&g, 1, order[k] * width + i)];
+    return;
+  }
+  SUM(T) sum = LOAD(T, target, 0);
+  for (; k < count && offsets[order[k]] == offset; ++k) sum += LOAD(T, source, position(&g, 1, order[k] * width + i));
+  STORE(T, target, 0, sum);
 }

@@ -1,4 +1,4 @@
-// Batch and layer normalization. T is the dtype of input, S that of mean and rstd: float32 for half
+// Layer, group and batch normalization. T is the dtype of input, S that of mean and rstd: float32 for half
 // precisions, else T. A group normalizes one channel or one row.
 
 #define PER_GROUP __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
@@ -79,6 +79,92 @@ __kernel void layer_norm_backward_weight(__global char* weight_grad, const ulong
   }
   STORE(T, AT(T, weight_grad, weight_grad_offset), i, for_weight);
   STORE(T, AT(T, bias_grad, bias_grad_offset), i, for_bias);
+}
+
+// ---- group normalization: a group of channels of an image is a row. `plane` is the size of a
+// channel, `width` the number of channels of a group.
+
+PER_GROUP group_norm(__global char* out, const ulong out_offset, __global char* means, const ulong mean_offset,
+                     __global char* rstds, const ulong rstd_offset, const __global char* input,
+                     const ulong input_offset, const __global char* weight, const ulong weight_offset,
+                     const __global char* bias, const ulong bias_offset, const long groups, const long width,
+                     const long plane, const ulong eps) {
+  __local SUM(T) scratch[GROUP];
+  const long row = get_group_id(0), count = width * plane, first = row % groups * width;
+  const __global MEMORY(T)* x = AT_CONST(T, input, input_offset) + row * count;
+  __global MEMORY(T)* y = AT(T, out, out_offset) + row * count;
+  STATISTICS(count)
+  const SUM(T) rstd = 1 / sqrt(squares / count + NUMBER(T, eps));
+  for (long i = get_local_id(0); i < count; i += GROUP) {
+    const long c = first + i / plane;
+    STORE(T, y, i,
+          (ELEMENT(i) - mean) * rstd * OPTIONAL(weight, weight_offset, c, 1) + OPTIONAL(bias, bias_offset, c, 0));
+  }
+  if (get_local_id(0) == 0) {
+    AT(S, means, mean_offset)[row] = mean;
+    AT(S, rstds, rstd_offset)[row] = rstd;
+  }
+}
+
+// For each channel of an image the sums of grad and of grad * (x - mean) * rstd.
+PER_GROUP group_norm_backward_sums(__global SUM(T)* sums, const __global char* grad, const ulong grad_offset,
+                                   const __global char* input, const ulong input_offset, const __global char* means,
+                                   const ulong mean_offset, const __global char* rstds, const ulong rstd_offset,
+                                   const long width, const long plane) {
+  __local SUM(T) scratch[GROUP];
+  const long c = get_group_id(0);
+  const __global MEMORY(T)* x = AT_CONST(T, input, input_offset) + c * plane;
+  const __global MEMORY(T)* dy = AT_CONST(T, grad, grad_offset) + c * plane;
+  const SUM(T) mean = AT_CONST(S, means, mean_offset)[c / width], rstd = AT_CONST(S, rstds, rstd_offset)[c / width];
+  SUM(T) total = 0, product = 0;
+  for (long i = get_local_id(0); i < plane; i += GROUP) {
+    const SUM(T) g = LOAD(T, dy, i);
+    total += g;
+    product += g * (ELEMENT(i) - mean) * rstd;
+  }
+  GROUP_COMBINE(SUM(T), scratch, total, a + b);
+  GROUP_COMBINE(SUM(T), scratch, product, a + b);
+  if (get_local_id(0) == 0) {
+    sums[2 * c] = total;
+    sums[2 * c + 1] = product;
+  }
+}
+
+PER_GROUP group_norm_backward(__global char* out, const ulong out_offset, const __global char* grad,
+                              const ulong grad_offset, const __global char* input, const ulong input_offset,
+                              const __global char* means, const ulong mean_offset, const __global char* rstds,
+                              const ulong rstd_offset, const __global char* weight, const ulong weight_offset,
+                              const __global SUM(T)* sums, const long groups, const long width, const long plane) {
+  const long row = get_group_id(0), count = width * plane, first = row % groups * width;
+  const __global MEMORY(T)* x = AT_CONST(T, input, input_offset) + row * count;
+  const __global MEMORY(T)* dy = AT_CONST(T, grad, grad_offset) + row * count;
+  const SUM(T) mean = AT_CONST(S, means, mean_offset)[row], rstd = AT_CONST(S, rstds, rstd_offset)[row];
+  SUM(T) total = 0, product = 0;
+  for (long k = 0; k < width; ++k) {
+    const SUM(T) w = OPTIONAL(weight, weight_offset, first + k, 1);
+    total += w * sums[2 * (row * width + k)];
+    product += w * sums[2 * (row * width + k) + 1];
+  }
+  for (long i = get_local_id(0); i < count; i += GROUP) {
+    const SUM(T) g = LOAD(T, dy, i) * OPTIONAL(weight, weight_offset, first + i / plane, 1);
+    const SUM(T) normal = (ELEMENT(i) - mean) * rstd;
+    STORE(T, AT(T, out, out_offset) + row * count, i, rstd * (g - total / count - normal * product / count));
+  }
+}
+
+// The gradients of weight and bias: one item a channel, over the images.
+__kernel void group_norm_backward_weight(__global char* weight_grad, const ulong weight_grad_offset,
+                                         __global char* bias_grad, const ulong bias_grad_offset,
+                                         const __global SUM(T)* sums, const long images, const long channels) {
+  const long c = get_global_id(0);
+  if (c >= channels) return;
+  SUM(T) for_weight = 0, for_bias = 0;
+  for (long n = 0; n < images; ++n) {
+    for_bias += sums[2 * (n * channels + c)];
+    for_weight += sums[2 * (n * channels + c) + 1];
+  }
+  STORE(T, AT(T, weight_grad, weight_grad_offset), c, for_weight);
+  STORE(T, AT(T, bias_grad, bias_grad_offset), c, for_bias);
 }
 
 #undef ELEMENT

@@ -103,12 +103,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void var(__global ch
     const __global MEMORY(T)* slice = AT_CONST(T, self, g.offset) + kept_position(&g, g.kept_strides, o);     \
     COMPUTE(T) best = ELEMENT(0);                                                                             \
     long index = 0;                                                                                           \
-    for (long i = 1; i < g.size && best == best; ++i) {                                                       \
+    for (long i = 1; i < g.size && !IS_NAN(best); ++i) {                                                      \
       const COMPUTE(T) x = ELEMENT(i);                                                                        \
       if (FOUND) best = x, index = i;                                                                         \
     }                                                                                                         \
     ((__global long*)(out + g.out_offset))[kept_position(&g, g.out_strides, o)] = index;                      \
   }
 
-ARGUMENT(argmax, x > best || x != x)
-ARGUMENT(argmin, x < best || x != x)
+ARGUMENT(argmax, x > best || IS_NAN(x))
+ARGUMENT(argmin, x < best || IS_NAN(x))

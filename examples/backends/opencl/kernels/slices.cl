@@ -73,7 +73,8 @@ __kernel void cumsum(__global char* out, const __global char* self, const Operan
 // Whether element i comes before element j. NaN is larger than all numbers; equal elements keep
 // their order, so that every sort is stable.
 static inline bool precedes(COMPUTE(T) x, long i, COMPUTE(T) y, long j, int descending) {
-  const bool less = x < y || (y != y && x == x), more = y < x || (x != x && y == y);
+  const bool x_is_nan = IS_NAN(x), y_is_nan = IS_NAN(y);
+  const bool less = x < y || (y_is_nan && !x_is_nan), more = y < x || (x_is_nan && !y_is_nan);
   return less || more ? (descending ? more : less) : i < j;
 }
 

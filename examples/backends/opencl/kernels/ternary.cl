@@ -29,8 +29,8 @@ TERNARY(where, a != 0 ? b : c)
 TERNARY(addcmul, a + PARAMETER(0) * b * c)
 
 // NaN in the tensor or in a limit is the result.
-static inline COMPUTE(T) at_least(COMPUTE(T) x, COMPUTE(T) low) { return x < low || low != low ? low : x; }
-static inline COMPUTE(T) at_most(COMPUTE(T) x, COMPUTE(T) high) { return x > high || high != high ? high : x; }
+static inline COMPUTE(T) at_least(COMPUTE(T) x, COMPUTE(T) low) { return x < low || IS_NAN(low) ? low : x; }
+static inline COMPUTE(T) at_most(COMPUTE(T) x, COMPUTE(T) high) { return x > high || IS_NAN(high) ? high : x; }
 
 TERNARY(clamp, at_most(at_least(a, b), c))
 TERNARY(clamp_min, at_least(a, b))

@@ -111,12 +111,14 @@ static inline long position(const Operands* g, int k, long i) {
 // What kernels report about indices; see IndexCheck in src/launch.hpp.
 typedef struct {
   int is_bad;
-  int padding;
+  int dim;  // that it indexes, where there are several
   long index;
 } IndexReport;
 
-static inline void report_index(__global IndexReport* report, long index) {
-  if (atomic_xchg(&report->is_bad, 1) == 0) report->index = index;
+static inline void report_index(__global IndexReport* report, int dim, long index) {
+  if (atomic_xchg(&report->is_bad, 1) != 0) return;
+  report->dim = dim;
+  report->index = index;
 }
 
 // Combines one value `v` of each item of a group, in local memory. FORMULA has `a` and `b`.
@@ -137,9 +139,15 @@ static inline void report_index(__global IndexReport* report, long index) {
     v = scratch[0];                                                                                           \
   } while (0)
 
+// Of an element of T. Compilers warn of integers that are compared with themselves.
+#ifdef T_IS_FLOAT
+#define IS_NAN(x) ((x) != (x))
+#else
+#define IS_NAN(x) 0
+#endif
 // NaN wins over all other numbers.
-#define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
-#define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define LARGER(a, b) ((a) > (b) || IS_NAN(a) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) || IS_NAN(a) ? (a) : (b))
 
 // 1-D slices along a dimension. An Operands `g` has one element of each slice.
 // The struct of the same name in src/slices.hpp.

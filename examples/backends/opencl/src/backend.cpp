@@ -64,8 +64,9 @@ const void* extension(const char* name) {
 
 cb_backend make_table() {
   static Table kernels;
-  for (const auto add : {add_elementwise, add_copying, add_reduction, add_slices, add_indexing, add_linalg, add_random,
-                         add_convolution, add_normalization, add_optimizer})
+  for (const auto add :
+       {add_elementwise, add_copying, add_reduction, add_slices, add_indexing, add_advanced_indexing, add_linalg,
+        add_random, add_convolution, add_pooling, add_normalization, add_attention, add_loss, add_optimizer})
     add(kernels);
   cb_backend table = {};
   table.size = sizeof table;

@@ -37,6 +37,13 @@ void copy_elements(const Call& call, const cb_tensor& out, const cb_tensor& sour
   kernel.items(out.numel);
 }
 
+void fill_zeros(const Call& call, const cb_tensor& out) {
+  Launch(call, "copying", "fill", {{"R", out.dtype}})
+      .memory(out)
+      .structure(operands_of({&out}, out.dtype))
+      .items(out.numel);
+}
+
 namespace {
 
 void copy(Call& call) {

@@ -13,9 +13,13 @@ void add_copying(Table& table);
 void add_reduction(Table& table);
 void add_slices(Table& table);
 void add_indexing(Table& table);
+void add_advanced_indexing(Table& table);
 void add_linalg(Table& table);
 void add_normalization(Table& table);
 void add_convolution(Table& table);
+void add_pooling(Table& table);
+void add_attention(Table& table);
+void add_loss(Table& table);
 void add_random(Table& table);
 void add_optimizer(Table& table);
 

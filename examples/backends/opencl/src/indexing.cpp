@@ -3,35 +3,36 @@
 
 #include "candelabra/arguments/joining.hpp"
 #include "families.hpp"
+#include "indexing.hpp"
 #include "slices.hpp"
 
 namespace candelabra::opencl {
 
-namespace {
-
-// Elements that are only moved: unsigned integers of their size.
 int32_t moved_dtype(const cb_tensor& tensor) {
   static constexpr int32_t by_size[9] = {0, CB_UINT8, CB_UINT16, 0, CB_UINT32, 0, 0, 0, CB_UINT64};
   return by_size[kernel::itemsize(tensor.dtype)];
 }
 
-// A tensor with other sizes or strides, whose arrays it owns.
-struct View {
-  explicit View(const cb_tensor& tensor)
-      : sizes(tensor.sizes, tensor.sizes + tensor.ndim), strides(tensor.strides, tensor.strides + tensor.ndim) {
-    descriptor = tensor;
-  }
-  const cb_tensor& get() {
-    descriptor.ndim = static_cast<int32_t>(sizes.size());
-    descriptor.numel = 1;
-    for (const int64_t size : sizes) descriptor.numel *= size;
-    descriptor.sizes = sizes.data();
-    descriptor.strides = strides.data();
-    return descriptor;
-  }
-  std::vector<int64_t> sizes, strides;
-  cb_tensor descriptor;
-};
+std::optional<int64_t> bad_index(const Call& call, const cb_tensor& indices, int64_t low, int64_t size) {
+  if (indices.numel == 0) return std::nullopt;
+  const IndexCheck check(call);
+  Launch(call, "indexing", "check_indices", {{"T", CB_UINT8}})
+      .memory(indices)
+      .structure(operands_of({&indices}, CB_INT64))
+      .value(low)
+      .value(size)
+      .memory(check.memory())
+      .items(indices.numel);
+  const auto bad = check.bad();
+  return bad ? std::optional(bad->index) : std::nullopt;
+}
+
+void start_from(const Call& call, const cb_tensor& self) {
+  const cb_tensor& out = call.output();
+  if (self.storage != out.storage || self.offset != out.offset) copy_elements(call, out, self);
+}
+
+namespace {
 
 // The tensor with stride 0 along `dim` and the sizes of another one.
 View indexed(const cb_tensor& tensor, int64_t dim, const cb_tensor& sizes) {
@@ -48,19 +49,6 @@ View expanded(const cb_tensor& index, int64_t dim, const cb_tensor& sizes) {
   view.strides.assign(view.sizes.size(), 0);
   view.strides[static_cast<size_t>(dim)] = index.ndim ? index.strides[0] : 0;
   return view;
-}
-
-std::optional<int64_t> bad_index(const Call& call, const cb_tensor& indices, int64_t low, int64_t size) {
-  if (indices.numel == 0) return std::nullopt;
-  const IndexCheck check(call);
-  Launch(call, "indexing", "check_indices", {{"T", CB_UINT8}})
-      .memory(indices)
-      .structure(operands_of({&indices}, CB_INT64))
-      .value(low)
-      .value(size)
-      .memory(check.memory())
-      .items(indices.numel);
-  return check.bad();
 }
 
 // gather and scatter report an index as PyTorch does.
@@ -130,12 +118,6 @@ void embedding(Call& call) {
   run_gather(call, out, index.get(), rows.get(), weight.strides[0]);
 }
 
-// The output starts as a copy of self, unless they are the same memory.
-void start_from(const Call& call, const cb_tensor& self) {
-  const cb_tensor& out = call.output();
-  if (self.storage != out.storage || self.offset != out.offset) copy_elements(call, out, self);
-}
-
 void scatter(Call& call) {
   const arguments::Scatter args(call);
   const cb_tensor &out = call.output(), &index = *args.index, &src = *args.src;
@@ -192,13 +174,6 @@ void index_add(Call& call) {
   start_from(call, *args.self);
   View index = expanded(*args.index, args.dim, *args.source);
   add_slices_at(call, index.get(), *args.source, args.dim, number_bits(*args.alpha, call.output().dtype));
-}
-
-void fill_zeros(const Call& call, const cb_tensor& out) {
-  Launch(call, "copying", "fill", {{"R", out.dtype}})
-      .memory(out)
-      .structure(operands_of({&out}, out.dtype))
-      .items(out.numel);
 }
 
 // The rows of grad, added to those that the indices name: index_add of (numel, E) to zeros.

@@ -90,6 +90,7 @@ Device& device_of(const Call& call) {
 }
 
 cl_mem memory_of(const cb_tensor& tensor) {
+  if (!tensor.storage && tensor.numel == 0) return nullptr;
   if (!tensor.storage)
     throw failure(CB_NOT_IMPLEMENTED, "opencl computes in its own buffers only, not in imported memory");
   return static_cast<const Buffer*>(tensor.storage)->memory.get();
@@ -161,7 +162,7 @@ namespace {
 
 struct IndexReport {  // as in kernels/types.cl
   int32_t is_bad;
-  int32_t padding;
+  int32_t dim;
   int64_t index;
 };
 
@@ -174,12 +175,12 @@ IndexCheck::IndexCheck(const Call& call) : call_(call), workspace_(call, sizeof(
         "clEnqueueWriteBuffer");
 }
 
-std::optional<int64_t> IndexCheck::bad() const {
+std::optional<IndexCheck::Bad> IndexCheck::bad() const {
   IndexReport report = {};
   check(cl.EnqueueReadBuffer(device_of(call_).queue_of(call_.raw()->stream), memory(), CL_TRUE, 0, sizeof report,
                              &report, 0, nullptr, nullptr),
         "clEnqueueReadBuffer");
-  return report.is_bad ? std::optional(report.index) : std::nullopt;
+  return report.is_bad ? std::optional(Bad{report.index, report.dim}) : std::nullopt;
 }
 
 }  // namespace candelabra::opencl

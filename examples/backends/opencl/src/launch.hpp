@@ -64,6 +64,7 @@ bool is_flat(const Operands& operands, int count);
 constexpr size_t group_size = 64;
 
 Device& device_of(const Call& call);
+// Null if there are no elements.
 cl_mem memory_of(const cb_tensor& tensor);
 
 // A launch of one kernel: arguments in order, then run().
@@ -107,6 +108,7 @@ class Launch {
 // Copies elements of any dtypes and strides; throws not_implemented() for conversions of complex
 // ones.
 void copy_elements(const Call& call, const cb_tensor& out, const cb_tensor& source);
+void fill_zeros(const Call& call, const cb_tensor& out);
 
 // Temporary memory of a call.
 struct Workspace {
@@ -119,8 +121,12 @@ class IndexCheck {
  public:
   explicit IndexCheck(const Call& call);
   cl_mem memory() const { return workspace_.memory; }
+  struct Bad {
+    int64_t index;
+    int64_t dim;
+  };
   // The bad index, or nothing.
-  std::optional<int64_t> bad() const;
+  std::optional<Bad> bad() const;
 
  private:
   const Call& call_;

@@ -1,4 +1,4 @@
-// Batch and layer normalization, and their gradients; see kernels/normalization.cl.
+// Layer, group and batch normalization, and their gradients; see kernels/normalization.cl.
 #include "candelabra/arguments/normalization.hpp"
 
 #include "families.hpp"
@@ -74,6 +74,71 @@ void layer_norm_backward(Call& call) {
       .items(width);
 }
 
+// (N, C, ...), contiguous: a group of channels of an image is a row.
+struct Groups {
+  Groups(const cb_tensor& input, int64_t groups)
+      : images(input.sizes[0]), channels(input.sizes[1]), groups(groups), width(channels / groups) {
+    plane = input.numel / (images * channels);
+  }
+  int64_t images, channels, groups, width, plane;
+};
+
+void group_norm(Call& call) {
+  const arguments::NativeGroupNorm args(call);
+  const cb_tensor& input = *args.input;
+  if (input.numel == 0) throw not_implemented();
+  const Groups shape(input, args.num_groups);
+  normalization(call, "group_norm", input)
+      .tensor(&call.output(0))
+      .tensor(&call.output(1))
+      .tensor(&call.output(2))
+      .tensor(&input)
+      .tensor(args.weight)
+      .tensor(args.bias)
+      .value(shape.groups)
+      .value(shape.width)
+      .value(shape.plane)
+      .bits(number_bits(args.eps, input.dtype))
+      .groups(shape.images * shape.groups);
+}
+
+void group_norm_backward(Call& call) {
+  const arguments::NativeGroupNormBackward args(call);
+  const cb_tensor& input = *args.input;
+  if (input.numel == 0) throw not_implemented();
+  const Groups shape(input, args.num_groups);
+  const Workspace sums(call, 2 * shape.images * shape.channels * (input.dtype == CB_FLOAT64 ? 8 : 4));
+  normalization(call, "group_norm_backward_sums", input)
+      .memory(sums.memory)
+      .tensor(args.grad)
+      .tensor(&input)
+      .tensor(args.mean)
+      .tensor(args.rstd)
+      .value(shape.width)
+      .value(shape.plane)
+      .groups(shape.images * shape.channels);
+  normalization(call, "group_norm_backward", input)
+      .tensor(&call.output(0))
+      .tensor(args.grad)
+      .tensor(&input)
+      .tensor(args.mean)
+      .tensor(args.rstd)
+      .tensor(args.weight)
+      .memory(sums.memory)
+      .value(shape.groups)
+      .value(shape.width)
+      .value(shape.plane)
+      .groups(shape.images * shape.groups);
+  if (!args.weight) return;
+  normalization(call, "group_norm_backward_weight", input)
+      .tensor(&call.output(1))
+      .tensor(&call.output(2))
+      .memory(sums.memory)
+      .value(shape.images)
+      .value(shape.channels)
+      .items(shape.channels);
+}
+
 // Contiguous or channels-last: the positions of a channel have one stride.
 Batch batch_of(const cb_tensor& input, bool training) {
   Batch batch = {};
@@ -139,6 +204,8 @@ void batch_norm_backward(Call& call) {
 void add_normalization(Table& table) {
   table.add<layer_norm>("native_layer_norm", 0, float_dtypes);
   table.add<layer_norm_backward>("native_layer_norm_backward", 0, float_dtypes);
+  table.add<group_norm>("native_group_norm", 0, float_dtypes);
+  table.add<group_norm_backward>("native_group_norm_backward", 0, float_dtypes);
   table.add<batch_norm>("native_batch_norm", 0, float_dtypes);
   table.add<batch_norm_backward>("native_batch_norm_backward", 0, float_dtypes);
 }

@@ -43,6 +43,28 @@ Slices slices_of(std::initializer_list<const cb_tensor*> tensors, int64_t dim, i
   return result;
 }
 
+int64_t padded_size(const Slices& slices) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(slices.along.size)));
+}
+
+void sort_order(const Call& call, cl_mem order, cl_mem self, int32_t dtype, const Slices& slices, bool descending) {
+  const int64_t count = slices.operands.numel, padded = padded_size(slices);
+  const auto kernel = [&](const char* name) { return Launch(call, "slices", name, {{"T", dtype}}); };
+  kernel("sort_start").memory(order).value(padded).value(count * padded).items(count * padded);
+  for (int64_t block = 2; block <= padded; block *= 2)
+    for (int64_t distance = block / 2; distance > 0; distance /= 2)
+      kernel("sort_step")
+          .memory(order)
+          .memory(self)
+          .structure(slices.operands)
+          .structure(slices.along)
+          .value(padded)
+          .value(block)
+          .value(distance)
+          .value(descending)
+          .items(count * padded / 2);
+}
+
 namespace {
 
 // Longer slices are sorted by a bitonic network, shorter ones by counting, in one launch.
@@ -89,24 +111,10 @@ void cumsum(Call& call) {
 }
 
 void sort_long(Call& call, const Slices& slices, const cb_tensor& self, int64_t kept, bool descending) {
-  const int64_t count = slices.operands.numel;
-  const auto padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(slices.along.size)));
+  const int64_t count = slices.operands.numel, padded = padded_size(slices);
   const Workspace order(call, count * padded * 8);
-  const auto kernel = [&](const char* name) { return Launch(call, "slices", name, {{"T", self.dtype}}); };
-  kernel("sort_start").memory(order.memory).value(padded).value(count * padded).items(count * padded);
-  for (int64_t block = 2; block <= padded; block *= 2)
-    for (int64_t distance = block / 2; distance > 0; distance /= 2)
-      kernel("sort_step")
-          .memory(order.memory)
-          .memory(self)
-          .structure(slices.operands)
-          .structure(slices.along)
-          .value(padded)
-          .value(block)
-          .value(distance)
-          .value(descending)
-          .items(count * padded / 2);
-  kernel("sort_finish")
+  sort_order(call, order.memory, memory_of(self), self.dtype, slices, descending);
+  Launch(call, "slices", "sort_finish", {{"T", self.dtype}})
       .memory(call.output(0))
       .memory(call.output(1))
       .memory(self)

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pluggy
+from candelabra_opencl_probe import intel_runtime
+from candelabra_opencl_probe.asking import prepare
 
-from .loader import choose_loader
+from candelabra.backends import set_option
 
 if TYPE_CHECKING:
     from candelabra.backends import Registrar
@@ -18,6 +20,8 @@ hookimpl = pluggy.HookimplMarker("candelabra")
 @hookimpl
 def candelabra_register_backend(registrar: Registrar) -> None:
     """Register the library, and let the CPU compute what it has no kernel for."""
-    choose_loader()
+    folder = intel_runtime()
+    if folder is not None:
+        set_option("opencl", "library", prepare(folder))
     registrar.library(Path(__file__).parent / "libcandelabra_opencl.so")
     registrar.cpu_fallback()
