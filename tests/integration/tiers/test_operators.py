@@ -160,6 +160,14 @@ def test_promotion_out_and_in_place():
     on_both(compute)
 
 
+def test_joining_tensors_without_elements():
+    for dtype in (candelabra.float32, candelabra.int64):
+        part = candelabra.empty(0, dtype=dtype, device="few")
+        whole = candelabra.cat([part, part])
+        assert (whole.device, whole.dtype, whole.shape) == (part.device, dtype, (0,))
+        assert candelabra.cat([part, candelabra.ones(2, dtype=dtype, device="few")]).tolist() == [1, 1]
+
+
 def test_random_numbers():
     def compute(device):
         yield candelabra.bernoulli(candelabra.full((9,), 0.5, device=device))
