@@ -257,9 +257,7 @@ def _tensors(values: Any) -> Iterator[candelabra.Tensor]:
 
 
 def _contents(tensors: list[candelabra.Tensor]) -> list[Any]:
-    return [
-        repr(tensor_.tolist()) if tensor_.numel() <= MOST_ELEMENTS else tuple(tensor_.shape) for tensor_ in tensors
-    ]
+    return [repr(tensor_.tolist()) if tensor_.numel() <= MOST_ELEMENTS else tuple(tensor_.shape) for tensor_ in tensors]
 
 
 def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[str], None]) -> str | None:
