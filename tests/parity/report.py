@@ -44,7 +44,12 @@ def summary(rows: dict[str, dict[str, Any]]) -> str:
     """Summarize the outcome in a sentence."""
     count, right, share = totals(rows)
     samples, errors = sum(row["samples"] for row in rows.values()), sum(row["errors"] for row in rows.values())
-    return f"{right} of {count} operators right in every sample ({share:.1f} %), over {samples} samples and {errors} error inputs"
+    fallen = [calls for row in rows.values() if (calls := row["checks"].get("CPU fallback"))]
+    fallback = f"; {len(fallen)} operators used the CPU fallback, in {sum(fallen)} calls" if fallen else ""
+    return (
+        f"{right} of {count} operators right in every sample ({share:.1f} %), over {samples} samples and {errors} error inputs"
+        f"{fallback}"
+    )
 
 
 def print_table(rows: dict[str, dict[str, Any]], show: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from comparison import Difference, aliases, compare, fields, is_nan_or_zero, tensors
 from scope import TIED_GRADIENTS, TIES, drops_at_random, values_are_compared
-from translate import NotTranslatable, Translator, back, doubled, function, lookup, settle
+from translate import DEVICE, NotTranslatable, Translator, back, doubled, function, lookup, settle
 
 import candelabra
 import candelabra.autograd
@@ -68,6 +68,7 @@ def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES, most: int = 
     for alias in entry.aliases:
         if lookup(alias.name) is None and lookup(f"Tensor.{alias.name}") is None:
             record.differ("missing", f"there is no candelabra.{alias.name}, another name of {entry.name}")
+    before = calls_on_the_cpu()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         supported = entry.supported_dtypes("cpu")
@@ -77,7 +78,15 @@ def run_entry(entry: Any, dtypes: tuple[torch.dtype, ...] = DTYPES, most: int = 
                 run_samples(record, entry, ours, dtype, dtype in differentiable, most)
         if entry.error_inputs_func is not None:
             run_errors(record, entry, ours)
+    fallen = calls_on_the_cpu() - before
+    if fallen:
+        record.checks["CPU fallback"] += fallen
     return record
+
+
+def calls_on_the_cpu() -> int:
+    """Return how many calls of the device the CPU fallback has computed."""
+    return sum(candelabra.backends.fallback_calls(candelabra.device(DEVICE).type).values())
 
 
 def run_samples(record: Record, entry: Any, ours: Any, dtype: torch.dtype, differentiable: bool, most: int) -> None:

@@ -1,7 +1,7 @@
 """Run PyTorch's module database through Candelabra, and write a table of differences: ``python
 tests/parity_modules``.
 
-Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes
+With ``--device few`` Candelabra computes on that device; PyTorch stays on the CPU. Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes
 such an environment.
 """
 
@@ -29,12 +29,16 @@ def main() -> int:
     parser.add_argument(
         "--only", default=".*", help="a regular expression that whole module names must match, as 'nn.LSTM'"
     )
+    parser.add_argument(
+        "--device", default=os.environ.get("CANDELABRA_TEST_DEVICE", "cpu"), help="where Candelabra computes (cpu)"
+    )
     parser.add_argument("--show", type=int, default=6, help="how many differences of a module to print")
     parser.add_argument("--write", type=Path, help="write the table to this file, as Markdown")
     parser.add_argument(
         "--require", type=float, help="fail unless this percentage of the modules is right in every input"
     )
     options = parser.parse_args()
+    os.environ["CANDELABRA_TEST_DEVICE"] = options.device  # for `translate`
 
     import torch
     from module_runner import Record, run_module
@@ -46,6 +50,8 @@ def main() -> int:
 
     torch.set_num_threads(1)
     candelabra.set_num_threads(1)
+    if options.device != "cpu":
+        candelabra.set_default_device(options.device)
     entries = [entry for entry in [*module_db, *more_modules()] if re.fullmatch(options.only, entry.name)]
     if not entries:
         print(f"no module matches {options.only!r}")
@@ -74,11 +80,11 @@ def main() -> int:
     )
     print(summary)
     if options.write:
-        write(options.write, records, summary)
+        write(options.write, records, summary, options.device)
     return 1 if options.require is not None and share < options.require else 0
 
 
-def write(path: Path, records: list, summary: str) -> None:  # type: ignore[type-arg]
+def write(path: Path, records: list, summary: str, device: str) -> None:  # type: ignore[type-arg]
     """Write the table as Markdown."""
     lines = [
         "# Parity of modules with PyTorch",
@@ -90,6 +96,7 @@ def write(path: Path, records: list, summary: str) -> None:  # type: ignore[type
         "call, copies by `deepcopy` and `pickle`, and the exceptions for the database's bad inputs. Where a module draws at",
         "random, shapes and dtypes are compared. Written by `nox -s parity`.",
         "",
+        *([] if device == "cpu" else [f"Candelabra computed on `{device}`, PyTorch on the CPU.", ""]),
         f"**{summary}.**",
         "",
         "| module | inputs | errors | outputs | gradients | state dicts both ways | right |",

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from comparison import Difference, compare, is_nan_or_zero, tensors
-from translate import NotTranslatable, back, doubled, dtype_of
+from translate import DEVICE, NotTranslatable, back, doubled, dtype_of
 from translate_modules import ModuleTranslator, own_class
 
 import candelabra
@@ -182,7 +182,7 @@ class Comparison:
         file = io.BytesIO()
         candelabra.save(self.ours.state_dict(), file, format="pytorch")
         file.seek(0)
-        kept = torch.load(file)
+        kept = torch.load(file, map_location="cpu")  # PyTorch does not have the device
         with torch.no_grad():
             for value in state.values():
                 value.zero_()
@@ -227,7 +227,7 @@ class Comparison:
         except Exception as error:
             self.fail("raises", brief(error))
             return
-        compare(output, own_output, lambda: call(True)[0], values)
+        compare(output, batch_sizes_moved(own_output), lambda: call(True)[0], values)
         self.record.checks["output"] += 1
         own_outputs = [tensor for tensor in tensors(own_output) if tensor.requires_grad]
         inputs = [tensor for tensor in tensors([own_args, own_kwargs]) if tensor.requires_grad]
@@ -271,6 +271,19 @@ class Comparison:
         if any(p.is_floating_point() and p.dtype != candelabra.float16 for p in half.parameters()):
             self.fail("conversion", "half() left a parameter in another dtype")
         self.record.checks["copies"] += 1
+
+
+def batch_sizes_moved(value: Any) -> Any:
+    """Return an output with the batch sizes of packed sequences, which are on the CPU, on the
+    device.
+    """
+    if isinstance(value, candelabra.nn.utils.rnn.PackedSequence):
+        if value.batch_sizes.device.type != "cpu":
+            raise Difference(f"batch_sizes on {value.batch_sizes.device}")
+        return value._replace(batch_sizes=value.batch_sizes.to(DEVICE))
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(map(batch_sizes_moved, value))
+    return value
 
 
 def leaves_of(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from translate import NotTranslatable, Translator, dtype_of
 
+import candelabra
 from candelabra import nn
 
 
@@ -15,7 +16,9 @@ class ModuleTranslator(Translator):
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.nn.utils.rnn.PackedSequence):
-            return nn.utils.rnn.PackedSequence(*(self(item) for item in value))
+            sizes = candelabra.tensor(value.batch_sizes.tolist(), device="cpu")  # on every device
+            data, _, *order = (self(item) for item in value)
+            return nn.utils.rnn.PackedSequence(data, sizes, *order)
         if isinstance(value, torch.nn.parameter.UninitializedTensorMixin):
             return uninitialized(value)
         if isinstance(value, torch.nn.Module):

@@ -4,12 +4,14 @@ tests/parity_optim``.
 For each optimizer, each of its inputs in PyTorch's database, each implementation (plain, foreach,
 fused, differentiable) and each of float64, float32 and complex128: the same start and the same
 gradients for 100 steps, the parameters compared; then the state dict of each library loaded by the
-other, and 20 steps more. For each of its error inputs: the type of the error and its words.
+other, and 20 steps more. For each of its error inputs: the type of the error and its words. With
+``--device few`` Candelabra computes on that device; PyTorch stays on the CPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import warnings
@@ -211,10 +213,15 @@ def flat(value: Any) -> list[Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a part of the names to run")
+    parser.add_argument(
+        "--device", default=os.environ.get("CANDELABRA_TEST_DEVICE", "cpu"), help="where Candelabra computes (cpu)"
+    )
     parser.add_argument("--write", type=Path, help="write the table to this file, as Markdown")
     parser.add_argument("--require", type=float, default=97, help="fail unless this percentage is right")
     given_options = parser.parse_args()
     only = given_options.only.lower()
+    if given_options.device != "cpu":
+        candelabra.set_default_device(given_options.device)
     warnings.simplefilter("ignore")
     failures, count = [], 0
     rows = []
@@ -254,11 +261,11 @@ def main() -> int:
         print(f"  {case}: {wrong}")
     print(f"{count - len(failures)} of {count} right")
     if given_options.write:
-        write(given_options.write, rows, failures)
+        write(given_options.write, rows, failures, given_options.device)
     return int(100 * (count - len(failures)) < given_options.require * count)
 
 
-def write(path: Path, rows: list[tuple[str, int, int]], failures: list[tuple[str, str]]) -> None:
+def write(path: Path, rows: list[tuple[str, int, int]], failures: list[tuple[str, str]], device: str) -> None:
     """Write the table as Markdown."""
     runs, right = sum(row[1] for row in rows), sum(row[2] for row in rows)
     lines = [
@@ -270,6 +277,7 @@ def write(path: Path, rows: list[tuple[str, int, int]], failures: list[tuple[str
         f"goes on for {AFTER} steps from the other's. Error inputs raise the same exceptions with the same words. Schedules: rates and",
         "momenta of 40 steps, with a state dict loaded on the way. Written by `nox -s parity`.",
         "",
+        *([] if device == "cpu" else [f"Candelabra computed on `{device}`, PyTorch on the CPU.", ""]),
         f"**{right} of {runs} runs right ({100 * right / runs:.1f} %).**",
         "",
         "| optimizer | runs | right |",

@@ -182,7 +182,7 @@ def test_within_a_transformation_it_is_the_function():
 def test_autocast_holds_in_the_recomputation(use_reentrant):
     weight = candelabra.ones(4, 4, requires_grad=True)
     x = candelabra.ones(2, 4, requires_grad=True)
-    with candelabra.autocast("cpu", dtype=candelabra.bfloat16):
+    with candelabra.autocast(weight.device.type, dtype=candelabra.bfloat16):
         y = checkpoint(lambda v: (v @ weight).relu() @ v.T, x, use_reentrant=use_reentrant)
     y.float().sum().backward()
     assert y.dtype is candelabra.bfloat16
@@ -192,6 +192,6 @@ def test_autocast_holds_in_the_recomputation(use_reentrant):
 def test_autocast_that_is_off_holds_in_the_recomputation():
     weight = candelabra.ones(4, 4, requires_grad=True)
     y = checkpoint(lambda v: (v @ weight).sin(), candelabra.ones(2, 4), use_reentrant=False)
-    with candelabra.autocast("cpu", dtype=candelabra.bfloat16):
+    with candelabra.autocast(weight.device.type, dtype=candelabra.bfloat16):
         y.sum().backward()
     assert weight.grad.dtype is candelabra.float32

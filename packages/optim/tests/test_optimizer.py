@@ -381,7 +381,7 @@ def test_duplicates_warn():
 
 def test_mismatched_gradient_is_an_error_and_changes_nothing():
     a, b = tensors()
-    optimizer = optim.Adam([a, b])
+    optimizer = optim.Adam([a, b], fused=True)
     optimizer.step()
     before = a.tolist(), copy.deepcopy(optimizer.state_dict()["state"][0]["step"].item())
     optimizer.state[b]["exp_avg"] = candelabra.zeros(3, dtype=candelabra.float64)

@@ -1,13 +1,21 @@
 """The device type ``few``: exactly the kernels of the tier "required", in memory that the host
 cannot touch, without the CPU fallback.
+
+``python tests/integration/tiers/few.py [--fallback] ARGUMENT...`` runs Python with these arguments,
+a file or ``-m`` and a module, and with this device type installed. With ``--fallback`` the CPU
+computes what the device cannot.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +38,10 @@ def _include() -> Path:
     return next(folder for folder in folders if (folder / "candelabra" / "backend.h").exists())
 
 
-def install() -> None:
-    """Compile the backend and register it, at the first call in a process."""
-    global _library
-    if _library is not None:
-        return
+def compile_library(folder: Path) -> Path:
+    """Compile the backend's library into a folder."""
     import candelabra_backend_cpu
 
-    candelabra.empty(1)  # the CPU backend is initialized by the core
-    folder = Path(tempfile.mkdtemp(prefix="few"))
     cpu = Path(candelabra_backend_cpu.__file__).parent / "lib" / "libcandelabra_cpu.so"
     lines = "".join(f"TIER({name})\n" for name in tiers.operators_of("required"))
     (folder / "few.inc").write_text(lines)
@@ -49,10 +52,51 @@ def install() -> None:
         "-ldl",
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True, text=True)
+    return made
+
+
+def install() -> None:
+    """Compile the backend and register it, at the first call in a process."""
+    global _library
+    if _library is not None:
+        return
+    candelabra.empty(1)  # the CPU backend is initialized by the core
+    folder = Path(tempfile.mkdtemp(prefix="few"))
+    made = compile_library(folder)
     _C.register_backend("few", "the tier required", str(made), {})
     _library = ctypes.CDLL(str(made))
     _library.few_called.restype = ctypes.POINTER(ctypes.c_ubyte)
     shutil.rmtree(folder)
+
+
+PLUGIN = """\
+from pathlib import Path
+
+import candelabra
+
+
+@candelabra.backends.hookimpl
+def candelabra_register_backend(registrar):
+    candelabra.backends.load("cpu")  # the core initializes the CPU backend, whose kernels these are
+    registrar.library(Path(__file__).with_name("libfew.so"))
+"""
+
+
+@contextmanager
+def distribution(fallback: bool) -> Iterator[dict[str, str]]:
+    """Install the device type as a distribution in a temporary folder. Yield environment variables
+    with which Python finds it, and that switch the CPU fallback on or off.
+    """
+    with tempfile.TemporaryDirectory(prefix="few") as name:
+        folder = Path(name)
+        compile_library(folder)
+        (folder / "few_backend.py").write_text(PLUGIN)
+        information = folder / "few_backend-0.1.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: few-backend\nVersion: 0.1\n")
+        (information / "entry_points.txt").write_text("[candelabra.backends]\nfew = few_backend\n")
+        path = os.pathsep.join([name, *filter(None, [os.environ.get("PYTHONPATH")])])
+        yield {"PYTHONPATH": path, "CANDELABRA_CPU_FALLBACK": "few" if fallback else ""}
 
 
 def kernels_called(name: str) -> set[str] | None:
@@ -71,3 +115,15 @@ def kernels_called(name: str) -> set[str] | None:
             has_run = True
             found |= {kernel for kernel, mark in zip(required, marks, strict=False) if mark}
     return found if has_run else None
+
+
+def main(arguments: list[str]) -> int:
+    """Run Python with the device type; return its exit status."""
+    wants_fallback = arguments[:1] == ["--fallback"]
+    with distribution(wants_fallback) as variables:
+        command = [sys.executable, *arguments[wants_fallback:]]
+        return subprocess.run(command, env={**os.environ, **variables}).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

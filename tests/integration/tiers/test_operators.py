@@ -160,6 +160,27 @@ def test_promotion_out_and_in_place():
     on_both(compute)
 
 
+def test_joining_tensors_without_elements():
+    for dtype in (candelabra.float32, candelabra.int64):
+        part = candelabra.empty(0, dtype=dtype, device="few")
+        whole = candelabra.cat([part, part])
+        assert (whole.device, whole.dtype, whole.shape) == (part.device, dtype, (0,))
+        assert candelabra.cat([part, candelabra.ones(2, dtype=dtype, device="few")]).tolist() == [1, 1]
+
+
+def test_batches_of_images_keep_their_order():
+    def images(device):
+        return values(2, 3, 4, 5, device=device).to(memory_format=candelabra.channels_last)
+
+    for function in (
+        *(lambda x, mode=mode: F.interpolate(x, scale_factor=2, mode=mode) for mode in ("nearest", "bilinear")),
+        *(lambda x, mode=mode: F.pad(x, (1, 2, 0, 1), mode) for mode in ("constant", "reflect", "circular")),
+        F.dropout, lambda x: F.pad(x, (1, 2)), lambda x: F.batch_norm(x, None, None, training=True), lambda x: F.max_pool2d(x, 2),
+    ):  # fmt: skip
+        on_both(lambda device, function=function: [function(images(device))])
+        assert function(images("few")).stride() == function(images("cpu")).stride()
+
+
 def test_random_numbers():
     def compute(device):
         yield candelabra.bernoulli(candelabra.full((9,), 0.5, device=device))

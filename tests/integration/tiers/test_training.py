@@ -97,6 +97,19 @@ def test_optimizers(name):
     on_both(compute, 0.2 if name == "Muon" else 1e-4)
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_steps_need_no_kernel(name):
+    def compute(device):
+        x = values(5, device=device, requires_grad=True)
+        optimizer = getattr(optim, name)([x], lr=0.1, fused=True)
+        for _ in range(3):
+            x.grad = x.detach().sin()
+            optimizer.step()
+        yield x
+
+    on_both(compute)
+
+
 MODULES = [
     (lambda: nn.ConvTranspose1d(2, 3, 3), (2, 2, 5)),
     (lambda: nn.Conv3d(2, 2, 2), (1, 2, 4, 4, 4)),

@@ -71,7 +71,7 @@ void cat(Call& call) {
   }
   if (!first) {  // all tensors are skipped
     call.dim(at::dim, 1);
-    list.count = 0;
+    list.count = 1;
     call.add_output(dtype, Dims{0});
     return;
   }

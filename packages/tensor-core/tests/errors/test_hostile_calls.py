@@ -40,6 +40,13 @@ def test_what_goes_wrong_is_seen():
     assert hostile.attack("abs", candelabra.abs, 0, lambda line: None) is None
 
 
+def test_differences_end_with_the_elements():
+    for sizes in ((3, 0), (3, 4)):
+        assert candelabra.zeros(sizes).diff(2**63 - 1).shape == (3, 0)
+    assert candelabra.arange(4).square().diff(3).tolist() == [0]
+    assert candelabra.arange(4).square().diff(2).tolist() == [2, 2]
+
+
 X = candelabra.tensor([[3.0, 1.0, 2.0], [1.0, 1.0, 5.0]])
 
 

@@ -278,8 +278,8 @@ def _autocasts() -> list[Any]:
     caching = amp.is_autocast_cache_enabled()
     return [
         amp.autocast(kind, amp.get_autocast_dtype(kind), amp.is_autocast_enabled(kind), caching)
-        for kind in ("cpu", "cuda")
-        if kind in candelabra._C.loaded_device_types()
+        for kind in candelabra._C.loaded_device_types()
+        if kind != "meta"
     ]
 
 

@@ -15,9 +15,10 @@ class FusedOptimizer(SteppedOptimizer):
     """An optimizer with a fused operator, and a plain path for devices without a kernel.
 
     Parameters are stepped in buckets. A bucket holds the parameters of one group with one device
-    and one dtype. The option `fused` of a group selects the path: True requires the kernel, False
-    selects the plain path, and None uses the kernel if there is one. A ``differentiable`` group
-    always takes the plain path, which is recorded by autograd.
+    and one dtype. The option `fused` of a group selects the path: True the operator, by its
+    decomposition where the device has no kernel; False the plain path; and None the operator if
+    there is a kernel. A ``differentiable`` group always takes the plain path, which is recorded by
+    autograd.
     """
 
     #: Name of the operator in candelabra.ops.
@@ -85,7 +86,7 @@ class FusedOptimizer(SteppedOptimizer):
             grads = [parameter.grad for parameter in active]
             if not active:
                 continue
-            if kernel and self._may_fuse(group):
+            if (kernel or (group.get("fused") and active[0].is_floating_point())) and self._may_fuse(group):
                 self._step_fused(group, active, grads)
             else:
                 with recording(group):
@@ -118,10 +119,10 @@ class FusedOptimizer(SteppedOptimizer):
         group = self.param_groups[-1]
         if group.get("fused"):
             for parameter in group["params"]:
-                if not has_kernel(self._operator, parameter):
+                if not parameter.is_floating_point():
                     raise RuntimeError(
-                        f"`fused=True` needs floating-point parameters on a device with a kernel for {self._operator_name}, but one is of "
-                        f"{parameter.dtype} on {parameter.device}; leave `fused` out to take the plain path"
+                        f"`fused=True` needs floating-point parameters, but one is of {parameter.dtype} on {parameter.device}; "
+                        "leave `fused` out to take the plain path"
                     )
 
     def _by_step(

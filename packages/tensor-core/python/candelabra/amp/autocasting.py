@@ -160,7 +160,9 @@ def is_autocast_available(device_type: str) -> bool:
     >>> candelabra.amp.is_autocast_available("cpu")
     True
     """
-    return device_type in FAST or device_type in backends.installed()
+    if device_type in FAST or device_type == "meta":
+        return device_type in FAST
+    return device_type in _C.loaded_device_types() or device_type in backends.installed()
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:

@@ -30,7 +30,13 @@ import candelabra
 from candelabra.catalogue.schemas import parse
 
 #: Exceptions that a rejected call may raise. The last one says which distribution is missing.
-REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError, ModuleNotFoundError)
+REFUSALS = (
+    TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError, BufferError, ModuleNotFoundError,
+)  # fmt: skip
+#: Arguments have fewer elements; the values of more would take the memory of the process.
+MOST_ELEMENTS = 4096
+#: How much memory the calls may take, in bytes.
+MEMORY = 2**31
 #: Functions that raise other exceptions, as PyTorch's do.
 KNOWN: dict[str, type[Exception]] = {
     "candelabra.nn.functional.embedding": AssertionError,
@@ -147,6 +153,8 @@ def of_kind(random_: random.Random, kind: str, name: str) -> Any:
         return random_.choice(STRINGS)
     if "float" in kind or "Scalar" in kind or "Number" in kind:
         return random_.choice(REALS if random_.random() < 0.4 else (0.5, 1.0, 2, 1))
+    if name == "niter":  # as in PyTorch, 2**62 iterations are computed
+        return random_.choice((0, 1, 2, -1))
     if "int" in kind or name in (
         "dim",
         "n",
@@ -249,7 +257,7 @@ def _tensors(values: Any) -> Iterator[candelabra.Tensor]:
 
 
 def _contents(tensors: list[candelabra.Tensor]) -> list[Any]:
-    return [repr(tensor_.tolist()) for tensor_ in tensors]
+    return [repr(tensor_.tolist()) if tensor_.numel() <= MOST_ELEMENTS else tuple(tensor_.shape) for tensor_ in tensors]
 
 
 def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[str], None]) -> str | None:
@@ -285,6 +293,21 @@ def _note(log: Any, number: int, line: str) -> None:
     log.write(f"{number} {line}\n".encode(errors="replace"))
 
 
+def _bound_memory(device: str) -> None:
+    """Make calls that ask for too much fail, instead of taking the machine's memory."""
+    is_limited = True
+    try:
+        candelabra.backends.set_memory_limit(device, MEMORY)
+    except NotImplementedError:
+        is_limited = False
+    # Sanitizers, and drivers of devices, reserve memory that they never use: there, only the limits
+    # of the backends apply.
+    is_host = bool(candelabra._C.backend_info(device)["capabilities"] & 1)
+    if "CANDELABRA_SANITIZED" not in os.environ and (is_host or not is_limited):
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+
+
 def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int, log_path: str) -> None:
     """Make the calls from number `start` on. The log names the current call."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -292,17 +315,11 @@ def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int
     # that creates the next arguments.
     os.environ["CANDELABRA_LAUNCH_BLOCKING"] = "1"
     candelabra.backends.load(candelabra.device(device).type)
-    # Sanitizers and device drivers reserve memory that they never use: there, only the backend's
-    # memory limit applies.
-    if "CANDELABRA_SANITIZED" not in os.environ and candelabra._C.backend_info(device)["capabilities"] & 1:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + 2**31, used + 2**31))
+    _bound_memory(device)
     warnings.simplefilter("ignore")
     with contextlib.suppress(NotImplementedError):  # a CPU backend without a thread pool
         candelabra.set_num_threads(1)
     candelabra.set_default_device(device)
-    with contextlib.suppress(NotImplementedError):  # a backend without memory statistics
-        candelabra.backends.set_memory_limit(device, 2**31)
     number = 0
     with open(log_path, "ab", buffering=0) as log:
         for namespace in namespaces:

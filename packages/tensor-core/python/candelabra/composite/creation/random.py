@@ -99,11 +99,12 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = N
 _bernoulli_ = OPERATORS["bernoulli_"]
 _random_range_ = OPERATORS["random_range_"]
 _empty = OPERATORS["empty"]
+_empty_like = OPERATORS["empty_like"]
 
 
 @decomposes("native_dropout")
 def native_dropout(input: Tensor, p: float, *, generator: Generator | None = None) -> Any:
-    draws = _empty(input.shape, dtype=_C.float32, device=input.device)
+    draws = _empty_like(input, dtype=_C.float32)
     mask = _uniform_(draws, generator=generator) >= p
     scale = 1 / (1 - p) if p < 1 else 0.0
     return OPERATORS["where"](mask, input, 0) * scale, mask

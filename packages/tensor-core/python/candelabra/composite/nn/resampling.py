@@ -13,6 +13,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..elementwise.elementwise import narrow_to, wide
+from ..memory_formats import channels_last_of
 from ..movement.views import reshape
 from ..registration import decomposes
 
@@ -161,7 +162,7 @@ def _upsample(self: Tensor, output_size: Any, scales: Any, mode: str, align_corn
         result = total
     if result.dtype is not self.dtype:
         result = narrow_to(_clamp(OPERATORS["round"](result), 0, 255) if whole else result, self.dtype)
-    return result.contiguous()
+    return _in_format_of(self, result)
 
 
 @decomposes("_upsample_backward")
@@ -181,7 +182,12 @@ def _upsample_backward(
             part = result if weight is None else result * _shaped(weight, dim, grad.ndim)
             total = OPERATORS["index_add"](total, dim, places, part)
         result = total
-    return narrow_to(result.contiguous(), grad.dtype)
+    return _in_format_of(grad, narrow_to(result, grad.dtype))
+
+
+def _in_format_of(like: Tensor, result: Any) -> Any:
+    """Return a result in channels-last order if a batch of images or volumes is, else row-major."""
+    return OPERATORS["contiguous"](result, memory_format=channels_last_of(like) or _C.contiguous_format)
 
 
 # ---- grid sampling
@@ -420,7 +426,10 @@ def _constant_pad_nd(self: Tensor, padding: Any, value: Any) -> Any:
         sizes[dim] += before + after
         cut = max(-before, 0)
         inner = OPERATORS["narrow"](inner, dim, cut, inner.shape[dim] - cut - max(-after, 0))
-    result: Any = OPERATORS["fill_"](OPERATORS["empty"](tuple(sizes), dtype=self.dtype, device=self.device), value)
+    made = OPERATORS["empty"](
+        tuple(sizes), dtype=self.dtype, device=self.device, memory_format=channels_last_of(self) or _C.contiguous_format
+    )
+    result: Any = OPERATORS["fill_"](made, value)
     place = result
     for number in range(len(padding) // 2):
         dim = self.ndim - 1 - number
@@ -438,7 +447,10 @@ def _reflection_replication_pad(self: Tensor, padding: Any, mode: str) -> Any:
         if before or after:
             places = _sources(self.shape[dim], before, after, mode, self.device)
             result = OPERATORS["index_select"](result, dim, places)
-    return OPERATORS["clone"](self) if result is self else result
+    if result is self:
+        return OPERATORS["clone"](self)
+    spatial = len(padding) == 2 * (self.ndim - 2) and mode != "circular"
+    return _in_format_of(self, result) if spatial else result
 
 
 @decomposes("_reflection_replication_pad_backward")
@@ -451,4 +463,8 @@ def _reflection_replication_pad_backward(grad: Tensor, input_size: Any, padding:
             places = _sources(input_size[dim], before, after, mode, grad.device)
             shape = [input_size[dim] if d == dim else size for d, size in enumerate(result.shape)]
             result = OPERATORS["index_add"](_filled(shape, result), dim, places, result)
-    return OPERATORS["clone"](grad) if result is grad else narrow_to(result, grad.dtype)
+    if result is grad:
+        return OPERATORS["clone"](grad)
+    result = narrow_to(result, grad.dtype)
+    spatial = len(padding) == 2 * (grad.ndim - 2) and mode != "circular"
+    return _in_format_of(grad, result) if spatial else result

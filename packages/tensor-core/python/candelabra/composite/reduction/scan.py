@@ -126,7 +126,8 @@ def diff(
         return result if out is None else _C.give_to_out("diff", out, result)
     parts = [part for part in (prepend, input, append) if part is not None]
     result = OPERATORS["cat"](parts, axis) if len(parts) > 1 else input
-    for _ in range(n):
+    # From one difference more than there are elements on, the result stays empty.
+    for _ in range(min(n, max(result.shape[axis], 1))):
         length = result.shape[axis]
         if length <= 1:
             result = OPERATORS["narrow"](result, axis, 0, 0)
