@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import candelabra
 from candelabra import Tensor
@@ -58,7 +58,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         kind = type(data)
         if kind is Tensor or issubclass(kind, Parameter):
             return Tensor._make_subclass(cls, data.detach(), requires_grad)
-        kept: Any = data.detach().requires_grad_(requires_grad)
+        kept = data.detach().requires_grad_(requires_grad)
         if type(kept) is not kind:
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {kind.__name__} requires that detach() returns an instance of the same "
@@ -66,7 +66,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 "__torch_dispatch__() or __torch_function__() implementation."
             )
         kept._is_param = True
-        return kept
+        return cast(Parameter, kept)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:

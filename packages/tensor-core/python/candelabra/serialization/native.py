@@ -224,8 +224,7 @@ class _Reader:
         if kind == "tensor":
             return self._tensor(value)
         if kind == "meta":
-            made = meta_tensor(_dtype(value["dtype"]), value["size"], value["stride"])
-            return _as_saved(made, value)
+            return _as_saved(meta_tensor(_dtype(value["dtype"]), value["size"], value["stride"]), value)
         if kind == "tuple":
             return tuple([self.restore(item) for item in value])
         if kind in ("dict", "ordered_dict", "counter"):
