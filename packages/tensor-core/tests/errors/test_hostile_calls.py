@@ -32,11 +32,16 @@ def test_what_goes_wrong_is_seen():
         input.resize_(0)
         raise ValueError("after it was changed")
 
+    def growing(input: candelabra.Tensor) -> None:
+        input.resize_(2**24)
+        raise ValueError("after it has grown")
+
     assert "KeyError" in str(hostile.attack("ending", ending, 0, lambda line: None))
     assert any(
         "an argument was changed" in str(hostile.attack("changing", changing, seed, lambda line: None))
         for seed in range(9)
     )
+    assert "an argument was changed" in str(hostile.attack("growing", growing, 1, lambda line: None))
     assert hostile.attack("abs", candelabra.abs, 0, lambda line: None) is None
 
 
@@ -84,6 +89,12 @@ def test_of_several_results_none_is_written_when_one_is_refused(call):
         lambda out: candelabra.randn(3, out=out),
         lambda out: candelabra.rand(3, out=out),
         lambda out: candelabra.logspace(0, 1, 3, out=out, requires_grad=True),
+        lambda out: candelabra.zeros(3, out=out, requires_grad=True),
+        lambda out: candelabra.full((3,), 2, out=out, requires_grad=True),
+        lambda out: candelabra.ops.ones(3, out=out, requires_grad=True),
+        lambda out: candelabra.empty(3, out=out, requires_grad=True),
+        lambda out: candelabra.eye(3, out=out, requires_grad=True),
+        lambda out: candelabra.randint(3, (3,), out=out, requires_grad=True),
     ],
 )
 def test_memory_keeps_its_sizes_when_its_dtype_is_refused(call):
@@ -93,3 +104,9 @@ def test_memory_keeps_its_sizes_when_its_dtype_is_refused(call):
     ):
         call(out)
     assert out.tolist() == [[0, 0], [0, 0]]
+
+
+def test_the_triangle_is_a_string():
+    for function in (candelabra.linalg.eigh, candelabra.linalg.eigvalsh):
+        with pytest.raises(TypeError, match="argument 'UPLO' must be str, not Tensor"):
+            function(candelabra.eye(2), X)

@@ -21,6 +21,12 @@ _eig_ex = OPERATORS["linalg_eig_ex"]
 _svd_ex = OPERATORS["linalg_svd_ex"]
 
 
+def _triangle(name: str, uplo: str) -> str:
+    if not isinstance(uplo, str):
+        raise TypeError(f"{name}(): argument 'UPLO' must be str, not {type(uplo).__name__}")
+    return uplo.upper()
+
+
 @out_rule("linalg_eigh", "exact")
 @also_named(input="A")
 def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
@@ -47,7 +53,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     >>> candelabra.linalg.eigh(candelabra.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
     tensor([1., 3.])
     """
-    values, vectors, info = _eigh_ex(A, UPLO.upper())
+    values, vectors, info = _eigh_ex(A, _triangle("linalg_eigh", UPLO))
     check_info("linalg.eigh", info)
     return give("linalg_eigh", out, return_types.linalg_eigh(values, vectors))
 
@@ -64,7 +70,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
     >>> candelabra.linalg.eigvalsh(candelabra.tensor([[2.0, 1.0], [1.0, 2.0]]))
     tensor([1., 3.])
     """
-    values, _, info = _eigh_ex(A, UPLO.upper(), is_differentiated(A))
+    values, _, info = _eigh_ex(A, _triangle("linalg_eigvalsh", UPLO), is_differentiated(A))
     check_info("linalg.eigh", info)
     return give("linalg_eigvalsh", out, values)
 

@@ -57,8 +57,13 @@ def memory_for(
     layout: Any,
     device: Device,
     memory_format: memory_format | None = None,
+    *,
+    requires_grad: bool = False,
 ) -> Tensor:
-    """Return memory of these sizes: that of `out` if it is given."""
+    """Return memory of these sizes: that of `out` if it is given.
+
+    With `requires_grad`, a dtype of `out` without gradients is refused before its memory changes.
+    """
     if layout is not None:
         check_layout(layout, name)
     if out is None:
@@ -68,6 +73,8 @@ def memory_for(
             raise TypeError(str(error).replace("allocate()", f"{name}()", 1)) from None
     if dtype is not None and out.dtype is not dtype:
         raise RuntimeError(f"{name}(): dtype {dtype} does not match dtype of out parameter ({out.dtype})")
+    if requires_grad and not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     resized = tuple(_index(n) for n in size)
     if tuple(out.shape) != resized:
         _C.give_to_out(name, out, _empty(resized, dtype=out.dtype, device=out.device))
@@ -113,7 +120,7 @@ def empty(
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "empty")
     return finish(
-        unset_memory(memory_for(size, "empty", out, dtype, layout, device, memory_format)),
+        unset_memory(memory_for(size, "empty", out, dtype, layout, device, memory_format, requires_grad=requires_grad)),
         requires_grad,
         pin_memory and out is None,
     )
@@ -237,7 +244,9 @@ def zeros(
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "zeros")
     return finish(
-        (_fill_new if out is None else _fill_)(memory_for(size, "zeros", out, dtype, layout, device), 0),
+        (_fill_new if out is None else _fill_)(
+            memory_for(size, "zeros", out, dtype, layout, device, requires_grad=requires_grad), 0
+        ),
         requires_grad,
         pin_memory and out is None,
     )
@@ -265,7 +274,9 @@ def ones(
     if names or (len(size) == 1 and type(size[0]) is not int):
         size = size_argument(size, names, "ones")
     return finish(
-        (_fill_new if out is None else _fill_)(memory_for(size, "ones", out, dtype, layout, device), 1),
+        (_fill_new if out is None else _fill_)(
+            memory_for(size, "ones", out, dtype, layout, device, requires_grad=requires_grad), 1
+        ),
         requires_grad,
         pin_memory and out is None,
     )
@@ -311,7 +322,9 @@ def full(
     if hasattr(size, "__index__"):
         size = (size,)
     return finish(
-        (_fill_new if out is None else _fill_)(memory_for(size, "full", out, dtype, layout, device), fill_value),
+        (_fill_new if out is None else _fill_)(
+            memory_for(size, "full", out, dtype, layout, device, requires_grad=requires_grad), fill_value
+        ),
         requires_grad,
         pin_memory and out is None,
     )
@@ -386,7 +399,7 @@ def eye(
     if n < 0 or m < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {min(n, m)}")
     fill = _fill_new if out is None else _fill_
-    made = fill(memory_for((n, m), "eye", out, dtype, layout, device), 0)
+    made = fill(memory_for((n, m), "eye", out, dtype, layout, device, requires_grad=requires_grad), 0)
     if n and m:
         fill(OPERATORS["diagonal"](made), 1)
     return finish(made, requires_grad, pin_memory and out is None)

@@ -178,7 +178,9 @@ def rand(
     if out is not None:
         _check_drawn("uniform_", out)
         return finish(
-            _uniform_(memory_for(size, "rand", out, dtype, layout, device), generator=generator),
+            _uniform_(
+                memory_for(size, "rand", out, dtype, layout, device, requires_grad=requires_grad), generator=generator
+            ),
             requires_grad,
             pin_memory and out is None,
         )
@@ -214,7 +216,9 @@ def randn(
     if out is not None:
         _check_drawn("normal_", out)
         return finish(
-            _normal_(memory_for(size, "randn", out, dtype, layout, device), generator=generator),
+            _normal_(
+                memory_for(size, "randn", out, dtype, layout, device, requires_grad=requires_grad), generator=generator
+            ),
             requires_grad,
             pin_memory and out is None,
         )
@@ -262,7 +266,7 @@ def randint(
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if out is None and dtype is None:
         dtype = _C.int64
-    made = memory_for(size, "randint", out, dtype, layout, device)
+    made = memory_for(size, "randint", out, dtype, layout, device, requires_grad=requires_grad)
     _check_bounds(made.dtype, low, high)
     draw = _random_range_.uncounted if out is None else _random_range_
     return finish(draw(made, low, high, generator=generator), requires_grad, pin_memory and out is None)
@@ -434,7 +438,7 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal() missing the argument 'size', which two numbers need")
-        made = memory_for(size, "normal", out, dtype, layout, device)
+        made = memory_for(size, "normal", out, dtype, layout, device, requires_grad=requires_grad)
         made = (
             _new_normal(made, generator, mean, std) if out is None else _normal_(made, mean, std, generator=generator)
         )
