@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace candelabra::vision {
 
@@ -23,14 +24,18 @@ int64_t to_pixel(A value) {
   return value == value ? static_cast<int64_t>(std::round(std::clamp(value, -limit, limit))) : 0;
 }
 
-// The pixels of bin p along one dimension, clipped to [0, limit).
+// The pixels of the bins of a box along one dimension, clipped to [0, limit).
 template <typename A>
-Range bin_range(int64_t p, int64_t start, int64_t size, int64_t bins, int64_t limit) {
+std::vector<Range> bin_ranges(int64_t start, int64_t size, int64_t bins, int64_t limit) {
   const A bin = static_cast<A>(size) / static_cast<A>(bins);
-  // float index: at most the size of the box
-  const auto begin = static_cast<int64_t>(std::floor(static_cast<A>(p) * bin));
-  const auto end = static_cast<int64_t>(std::ceil(static_cast<A>(p + 1) * bin));
-  return {std::clamp<int64_t>(begin + start, 0, limit), std::clamp<int64_t>(end + start, 0, limit)};
+  std::vector<Range> ranges(static_cast<size_t>(bins));
+  for (size_t p = 0; p < ranges.size(); ++p) {
+    // float index: at most the size of the box
+    const auto begin = static_cast<int64_t>(std::floor(static_cast<A>(p) * bin));
+    const auto end = static_cast<int64_t>(std::ceil(static_cast<A>(p + 1) * bin));
+    ranges[p] = {std::clamp<int64_t>(begin + start, 0, limit), std::clamp<int64_t>(end + start, 0, limit)};
+  }
+  return ranges;
 }
 
 }  // namespace candelabra::vision

@@ -10,22 +10,32 @@ namespace candelabra::vision {
 
 namespace {
 
+// The bins of a box. As in torchvision, the last row and the last column of an image are in no bin.
+template <typename A>
+struct Bins {
+  std::vector<Range> rows, columns;
+  int64_t image;
+
+  Bins(const Box<A>& box, const Planes& input, int64_t pooled_height, int64_t pooled_width) : image(box.image) {
+    const int64_t y = to_pixel(box.y1), x = to_pixel(box.x1);
+    const int64_t height = std::max<int64_t>(to_pixel(box.y2) - y, 1);
+    const int64_t width = std::max<int64_t>(to_pixel(box.x2) - x, 1);
+    rows = bin_ranges<A>(y, height, pooled_height, std::max<int64_t>(input.height - 1, 0));
+    columns = bin_ranges<A>(x, width, pooled_width, std::max<int64_t>(input.width - 1, 0));
+  }
+};
+
+// The bin that input channel c is pooled in.
 template <typename A>
 struct Bin {
   Range rows, columns;
 
-  // As in torchvision, the last row and the last column of an image are in no bin.
-  static Bin of(const Box<A>& box, const Planes& input, int64_t p, int64_t q, int64_t pooled_height,
-                int64_t pooled_width) {
-    const int64_t y = to_pixel(box.y1), x = to_pixel(box.x1);
-    const int64_t height = std::max<int64_t>(to_pixel(box.y2) - y, 1), width = std::max<int64_t>(to_pixel(box.x2) - x, 1);
-    return {bin_range<A>(p, y, height, pooled_height, input.height - 1),
-            bin_range<A>(q, x, width, pooled_width, input.width - 1)};
-  }
+  Bin(const Bins<A>& bins, int64_t c)
+      : rows(bins.rows[static_cast<size_t>(c) / bins.columns.size() % bins.rows.size()]),
+        columns(bins.columns[static_cast<size_t>(c) % bins.columns.size()]) {}
   bool empty() const { return rows.empty() || columns.empty(); }
   A area() const { return static_cast<A>(rows.size() * columns.size()); }
 };
-
 void ps_roi_pool(Tensor output, Tensor channel_mapping, Tensor input, Tensor rois, double spatial_scale,
                  int64_t pooled_height, int64_t pooled_width, cb_call* call) {
   dispatch_floating(input, [&]<typename T>() {
@@ -40,11 +50,10 @@ void ps_roi_pool(Tensor output, Tensor channel_mapping, Tensor input, Tensor roi
     const int64_t count = planes.channels;
     parallel_for(call, rois.size(0), grain_for(count * 16), [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
-        const Box<A>& box = boxes[static_cast<size_t>(k)];
+        const Bins<A> bins(boxes[static_cast<size_t>(k)], planes, pooled_height, pooled_width);
         for (int64_t c = 0; c < count; ++c) {
-          const auto bin = Bin<A>::of(box, planes, c / pooled_width % pooled_height, c % pooled_width, pooled_height,
-                                      pooled_width);
-          const T* plane = elements.data() + planes.offset(box.image, c);
+          const Bin<A> bin(bins, c);
+          const T* plane = elements.data() + planes.offset(bins.image, c);
           A sum = 0;
           for (int64_t y = bin.rows.begin; y < bin.rows.end; ++y) {
             for (int64_t x = bin.columns.begin; x < bin.columns.end; ++x)
@@ -66,16 +75,18 @@ void ps_roi_pool_backward(Tensor result, Tensor grad, Tensor rois, Tensor, doubl
     const auto boxes = read_boxes<T>(rois, spatial_scale, planes.images);
     if (result.numel() == 0) return;
     const RowMajor<T> gradients(grad);
+    std::vector<Bins<A>> bins;
+    bins.reserve(boxes.size());
+    for (const Box<A>& box : boxes) bins.emplace_back(box, planes, pooled_height, pooled_width);
     const int64_t cost = rois.size(0) * 16 + planes.images * planes.area();
     parallel_for(call, planes.channels, grain_for(cost), [&](int64_t begin, int64_t end) {
       GradientPlanes<T> target(result.data<T>(), planes);
       for (int64_t c = begin; c < end; ++c) {
         target.begin(c);
-        for (size_t k = 0; k < boxes.size(); ++k) {
-          const auto bin = Bin<A>::of(boxes[k], planes, c / pooled_width % pooled_height, c % pooled_width,
-                                      pooled_height, pooled_width);
+        for (size_t k = 0; k < bins.size(); ++k) {
+          const Bin<A> bin(bins[k], c);
           if (bin.empty()) continue;
-          A* plane = target.plane(boxes[k].image);
+          A* plane = target.plane(bins[k].image);
           const A value =
               static_cast<A>(gradients.data()[static_cast<int64_t>(k) * planes.channels + c]) / bin.area();
           for (int64_t y = bin.rows.begin; y < bin.rows.end; ++y) {

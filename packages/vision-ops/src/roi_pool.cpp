@@ -46,17 +46,24 @@ void roi_pool(Tensor output, Tensor argmax, Tensor input, Tensor rois, double sp
     T* maxima = output.data<T>();
     int32_t* positions = argmax.data<int32_t>();
     const int64_t bins = pooled_height * pooled_width;
-    const int64_t items = rois.size(0) * planes.channels;
-    parallel_for(call, items, grain_for(bins * 16), [&](int64_t begin, int64_t end) {
+    constexpr int64_t block = 32;
+    const int64_t blocks = (planes.channels + block - 1) / block;
+    parallel_for(call, rois.size(0) * blocks, grain_for(block * bins * 16), [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
-        const Box<A>& box = boxes[static_cast<size_t>(item / planes.channels)];
-        const T* plane = elements.data() + planes.offset(box.image, item % planes.channels);
+        const int64_t k = item / blocks, from = item % blocks * block;
+        const Box<A>& box = boxes[static_cast<size_t>(k)];
         const int64_t y = to_pixel(box.y1), x = to_pixel(box.x1);
-        const int64_t height = extent(y, to_pixel(box.y2)), width = extent(x, to_pixel(box.x2));
-        for (int64_t bin = 0; bin < bins; ++bin) {
-          const Range rows = bin_range<A>(bin / pooled_width, y, height, pooled_height, planes.height);
-          const Range columns = bin_range<A>(bin % pooled_width, x, width, pooled_width, planes.width);
-          pool_bin(plane, planes.width, rows, columns, maxima[item * bins + bin], positions[item * bins + bin]);
+        const auto rows = bin_ranges<A>(y, extent(y, to_pixel(box.y2)), pooled_height, planes.height);
+        const auto columns = bin_ranges<A>(x, extent(x, to_pixel(box.x2)), pooled_width, planes.width);
+        for (int64_t c = from; c < std::min(from + block, planes.channels); ++c) {
+          const T* plane = elements.data() + planes.offset(box.image, c);
+          int64_t at = (k * planes.channels + c) * bins;
+          for (const Range& row : rows) {
+            for (const Range& column : columns) {
+              pool_bin(plane, planes.width, row, column, maxima[at], positions[at]);
+              ++at;
+            }
+          }
         }
       }
     });

@@ -6,13 +6,13 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
-from candelabra.amp import is_autocast_available
-from candelabra.library.definitions import DEFINITIONS
+from candelabra.library import Library
 
-#: The operators that are cast, and the device types. torchvision leaves the others alone on the CPU.
-_DEVICES = {
-    "nms": ("cpu", "cuda", "xpu"), "roi_align": ("cpu", "cuda", "xpu"), "roi_pool": ("cuda",), "ps_roi_align": ("cuda",),
-    "ps_roi_pool": ("cuda",), "deform_conv2d": ("cuda",),
+_EVERYWHERE = ("AutocastCPU", "AutocastCUDA", "AutocastXPU")
+#: The operators that are cast, and where. torchvision leaves the others alone on the CPU.
+_KEYS = {
+    "nms": _EVERYWHERE, "roi_align": _EVERYWHERE, "roi_pool": ("AutocastCUDA",), "ps_roi_align": ("AutocastCUDA",),
+    "ps_roi_pool": ("AutocastCUDA",), "deform_conv2d": ("AutocastCUDA",),
 }  # fmt: skip
 
 
@@ -23,6 +23,7 @@ def _cast(value: Any) -> Any:
 
 
 def _in_float32(name: str) -> Any:
+    """Return what is called in place of an operator. Within it, nothing is autocast."""
     operator = getattr(candelabra.ops.torchvision, name)
 
     def call(first: Tensor, *others: Any) -> Any:
@@ -38,7 +39,7 @@ def _in_float32(name: str) -> Any:
 
 def register() -> None:
     """Register what is called under autocast."""
-    for name, devices in _DEVICES.items():
-        for device in devices:
-            if is_autocast_available(device):
-                DEFINITIONS[f"torchvision::{name}"].register_autocast_kernel(device, _in_float32(name))
+    library = Library("torchvision", "IMPL")
+    for name, keys in _KEYS.items():
+        for key in keys:
+            library.impl(name, _in_float32(name), key)

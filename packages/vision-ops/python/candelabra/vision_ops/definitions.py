@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import candelabra
 from candelabra.catalogue.declaration import DATA_DEPENDENT
-from candelabra.library.definitions import CustomOpDef
+from candelabra.library import CustomOpDef
 
 from . import deform_conv2d, results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LIBRARY = Path(__file__).parent / "lib" / "libcandelabra_vision_ops.so"
 _DEFORMABLE = "SymInt[] kernel, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups"
 _SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _POOLED = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
@@ -103,21 +103,59 @@ _COMPILED = [
     ),
 ]  # fmt: skip
 
+#: Operators that torchvision calls for quantized tensors only.
+_QUANTIZED = {
+    "torchvision::qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "torchvision::qroi_align": "(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, "
+    f"int rois_zero_point, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor",
+}
 
-def _register_kernel(definition: CustomOpDef, symbol: str, describe: Callable[..., Any]) -> None:
-    definition.register_compiled_kernel("cpu", str(LIBRARY), f"candelabra_vision_{symbol}", describe)
+
+def _refuse_quantized(name: str) -> Callable[..., Any]:
+    def refuse(*arguments: Any) -> Any:
+        raise NotImplementedError(f"{name}: Candelabra has no quantized tensors; {name.replace('::q', '::')} takes floats")
+
+    return refuse
+
+
+def library_path() -> Path:
+    """Return where the shared library of kernels lies.
+
+    Raises
+    ------
+    ImportError
+        If it is missing, because this is a source tree that was not built.
+    """
+    # In an editable install the package has two folders: the sources', and the one that CMake
+    # installs into.
+    folders = sys.modules[__package__ or ""].__path__
+    candidates = [Path(folder) / "lib" / "libcandelabra_vision_ops.so" for folder in folders]
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if path is None:
+        raise ImportError(
+            f"{candidates[0]} is missing: install the wheel of candelabra-vision-ops, or build it "
+            "(pip install ./packages/vision-ops)"
+        )
+    return path
+
+
+def _register_kernel(definition: CustomOpDef, path: Path, symbol: str, describe: Callable[..., Any]) -> None:
+    definition.register_compiled_kernel("cpu", str(path), f"candelabra_vision_{symbol}", describe)
 
 
 def define() -> None:
     """Define the operators, with their kernels for the CPU and the descriptions of their results."""
+    path = library_path()
     for name, schema, symbol, describe in _COMPILED:
         made = CustomOpDef(name, schema)
         made.register_fake(describe)
-        _register_kernel(made, symbol, describe)
+        _register_kernel(made, path, symbol, describe)
     nms = CustomOpDef("torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", tags=DATA_DEPENDENT)
     nms.register_fake(results.nms_of_unknown_size)
-    _register_kernel(nms, "nms", results.nms)
+    _register_kernel(nms, path, "nms", results.nms)
     _define_convolution()
+    for name, schema in _QUANTIZED.items():
+        CustomOpDef(name, schema).register_kernel(None, _refuse_quantized(name))
     # torchvision asks which version of CUDA its kernels were built with: none.
     CustomOpDef("torchvision::_cuda_version", "() -> int").register_kernel(None, lambda: -1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra.library.definitions import CustomOpDef
+from candelabra.library import CustomOpDef
 
 from . import decoding, encoding, files
 
