@@ -23,9 +23,11 @@ OUTPUT = ROOT / "output"
 #: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
-    "array-api", "torch-compat", "candelabra",
+    "array-api", "torch-compat", "vision-ops", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
+#: Packages with C++ sources, whose builds take WARNINGS_FAIL.
+WITH_CPP = [*COMPILED, "vision-ops"]
 #: Whether compiler warnings fail the build. CI sets this, where the compiler is known. Users may
 #: have a newer one.
 WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
@@ -81,9 +83,10 @@ TEST_PACKAGES = {
         "utils",
         "torch-compat",
     ],
+    "vision-ops": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "vision-ops"],
 }
 #: Further requirements of some test suites besides TEST_NEEDS.
-TEST_OTHERS = {"utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
+TEST_OTHERS = {"vision-ops": ["pillow"], "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
 #: Suites of backend-cpu that depend on the GEMM library or the instruction set.
 PRODUCTS = [
     "linalg/test_linalg.py", "linalg/test_linalg_activation.py", "linalg/test_linalg_in_place.py", "linalg/test_linalg_panels.py", "linalg/test_linalg_tiles.py",
@@ -106,7 +109,7 @@ OPENCL_NEEDS = ["intel-opencl-rt", "intel-cmplr-lib-rt"]
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 #: Suites that several processes share by file. Other suites start processes, count descriptors or
 #: wait for each other, so one process runs them.
-SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions", "array-api"]
+SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions", "array-api", "vision-ops"]
 
 # uv installs packages much faster than pip, but is optional.
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -152,7 +155,7 @@ def build(session: nox.Session, packages: list[str]) -> list[str]:
             old.unlink()
         session.run(
             str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(DIST),
-            *([f"-Ccmake.define.CANDELABRA_WERROR={WARNINGS_FAIL}"] if package in COMPILED else []), str(PACKAGES / package),
+            *([f"-Ccmake.define.CANDELABRA_WERROR={WARNINGS_FAIL}"] if package in WITH_CPP else []), str(PACKAGES / package),
             external=True,
         )  # fmt: skip
         wheel = BUILT[package] = str(next(DIST.glob(f"{stem}-[0-9]*.whl")))
@@ -301,7 +304,7 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api", "torch-compat"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api", "torch-compat", "vision-ops"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81")
     run_tests(session, ROOT / "tests" / "integration")
 

@@ -11,7 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "packages" / "tensor-core" / "python"
-TREES = [CORE, *sorted(ROOT.glob("packages/*/src")), *sorted(ROOT.glob("packages/backend-*/python"))]
+TREES = [
+    CORE,
+    *sorted(ROOT.glob("packages/*/src")),
+    *(path for path in sorted(ROOT.glob("packages/*/python")) if path != CORE),
+]
 
 
 def packages_in(tree: Path) -> list[str]:

@@ -49,7 +49,14 @@ SUBPACKAGES = {
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
     "distributions": "candelabra-distributions",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
+    "vision_ops": "candelabra-vision-ops",
 }  # fmt: skip
+#: Distributions that have the operators of other projects' shared libraries, by the Python package
+#: that such a library lies in. Their entry points in OPERATOR_LIBRARIES have the name of the package.
+REPLACED_LIBRARIES = {"torchvision": "candelabra-vision-ops"}
+OPERATOR_LIBRARIES = "candelabra.operator_libraries"
+#: The namespaces of these operators.
+REPLACED_NAMESPACES = {"torchvision": "candelabra-vision-ops", "image": "candelabra-vision-ops"}
 #: Subpackages that programs ask for questions without having installed them: the packages of this
 #: distribution that are imported under their names then. They have STANDS_IN_FOR, a distribution.
 STAND_INS = {"cuda": "without_cuda"}
@@ -121,10 +128,13 @@ class OperatorNamespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(
-            f"'OperatorNamespace' '{self.__name__}' object has no attribute '{name}': candelabra.library.custom_op(\"{self.__name__}::{name}\", ...) "
-            "would define it"
-        )
+        distribution = REPLACED_NAMESPACES.get(self.__name__)
+        if distribution is not None:
+            module = distribution.replace("candelabra-", "candelabra.").replace("-", "_")
+            advice = f"import {module} defines the operators of this namespace (pip install {distribution})"
+        else:
+            advice = f'candelabra.library.custom_op("{self.__name__}::{name}", ...) would define it'
+        raise AttributeError(f"'OperatorNamespace' '{self.__name__}' object has no attribute '{name}': {advice}")
 
     def __repr__(self) -> str:
         return f"<operators of {self.__name__}: {', '.join(sorted(set(vars(self)) - {'__name__'})) or 'none'}>"
@@ -144,14 +154,33 @@ class Operators(SimpleNamespace):
         return OperatorNamespace(name)
 
     def load_library(self, path: Any) -> None:
-        """Define the operators of a shared library that `candelabra.utils.cpp_extension` built.
+        """Define the operators of a shared library.
+
+        Parameters
+        ----------
+        path
+            A library that `candelabra.utils.cpp_extension` built; or one of a package, such as
+            torchvision, whose operators a distribution of Candelabra has. Its entry point in the
+            group ``candelabra.operator_libraries`` has the name of the package, and its module is
+            imported instead.
 
         Raises
         ------
         OSError
             If it cannot be loaded, such as a library that was built for PyTorch.
         """
+        import importlib.metadata
+
+        package = os.path.basename(os.path.dirname(os.path.abspath(path)))
+        replaced = importlib.metadata.entry_points(group=OPERATOR_LIBRARIES, name=package)
+        if replaced:
+            for entry_point in replaced:
+                entry_point.load()
+            return
+        distribution = REPLACED_LIBRARIES.get(package)
         try:
+            if distribution is not None:
+                raise ImportError(f"its operators are in {distribution}: pip install {distribution}")
             missing_attribute("utils").cpp_extension.load_library(path)
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             raise OSError(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
     DispatchHook = Callable[[Any, tuple[Any, ...], Any, Any, bool], Any]
-    Casting = Callable[[Any, tuple[Any, ...]], "tuple[Any, ...] | None"]
+    Casting = Callable[[Any, tuple[Any, ...]], "tuple[Any, ...] | Callable[[], Any] | None"]
     CastingOfFunctions = Callable[[str, tuple[Any, ...]], "tuple[Any, ...] | None"]
 
 
@@ -47,8 +47,8 @@ def set_casting(casting: Casting | None, cast_as: CastingOfFunctions) -> None:
     Parameters
     ----------
     casting
-        Takes an operator and its arguments, and returns other arguments, or None to leave them.
-        None where nothing is cast.
+        Takes an operator and its arguments, and returns other arguments, or a call to be made
+        instead, or None to leave them. None where nothing is cast.
     cast_as
         The same for functions made of operators, by the policy that :func:`computed` says.
     """
@@ -69,7 +69,7 @@ def _dispatch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: An
         try:
             changed = casting(operator, arguments)
             if changed is not None:
-                return operator.again(changed, out, generator)
+                return changed() if callable(changed) else operator.again(changed, out, generator)
         finally:
             _thread.busy = False
     inner = _thread.inner

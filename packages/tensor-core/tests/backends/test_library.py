@@ -317,7 +317,6 @@ def test_libraries():
     assert f(candelabra.ones(1), 2).tolist() == [-1.0]
     for key, match in [
         ("Autograd", "register_autograd"),
-        ("AutocastCPU", "register_autocast"),
         ("SparseCPU", "there is no dispatch key"),
     ]:
         with pytest.raises(NotImplementedError, match=match):

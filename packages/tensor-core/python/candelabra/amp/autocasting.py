@@ -31,6 +31,8 @@ SUPPORTED = (_C.bfloat16, _C.float16)
 
 #: Custom operators with the dtype that they are computed in, by device type.
 _CUSTOM: dict[int, dict[str, dtype]] = {}
+#: Functions that are called in place of custom operators, by device type.
+_FUNCTIONS: dict[int, dict[str, Callable[..., Any]]] = {}
 #: What a row of the catalogue says of casts: the dtype (None: the fast one of the device), and
 #: whether on the CPU too. None for the widest dtype among the arguments.
 _POLICIES: dict[str, tuple[dtype | None, bool] | None] = {
@@ -85,8 +87,12 @@ def _cast(value: Any, goal: dtype | None, is_anywhere: bool = True) -> Any:
     return made
 
 
-def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | Callable[[], Any] | None:
     number = id(operator)
+    if number in _FUNCTIONS:
+        call = _replaced(operator, arguments)
+        if call is not None:
+            return call
     if number in _BY_OPERATOR:
         policy = _BY_OPERATOR[number]
         if policy is None:
@@ -99,6 +105,19 @@ def _casting(operator: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | Non
     else:
         return None
     return None if all(a is b for a, b in zip(changed, arguments)) else changed
+
+
+def _replaced(operator: Any, arguments: tuple[Any, ...]) -> Callable[[], Any] | None:
+    """Return the call that a registered function makes of a call, or None if none is registered for
+    the device.
+    """
+    kinds = {value.device.type for value in arguments if isinstance(value, _C.Tensor)}
+    for kind, function in _FUNCTIONS[id(operator)].items():
+        if kind in kinds and _thread.enabled.get(kind):
+            count = operator.positional_count
+            names = dict(zip(operator.parameters[count:], arguments[count:]))
+            return functools.partial(function, *arguments[:count], **names)
+    return None
 
 
 def _widest(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -142,6 +161,13 @@ def _cast_by_device(value: Any, goals: dict[str, dtype]) -> Any:
 def register_operator(operator: _C.Operator, device_type: str, goal: dtype) -> None:
     """Have a custom operator computed in a dtype where calls are autocast on a device type."""
     _CUSTOM.setdefault(id(operator), {})[device_type] = goal
+
+
+def register_function(operator: _C.Operator, device_type: str, function: Callable[..., Any]) -> None:
+    """Have a function called in place of a custom operator where calls are autocast on a device
+    type.
+    """
+    _FUNCTIONS.setdefault(id(operator), {})[device_type] = function
 
 
 def _refresh() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from candelabra import _C, assembly
 from candelabra.assembly import OperatorNamespace
-from candelabra.catalogue.declaration import CUSTOM, NO_OUT
+from candelabra.catalogue.declaration import CUSTOM, DATA_DEPENDENT, NO_OUT
 from candelabra.catalogue.schemas import Parsed, parse
 
 from .schemas import infer_schema
@@ -45,6 +45,7 @@ class CustomOpDef:
         self._disabled: set[str] = set()
         self._compiled: set[str] = set()
         self._fake: Kernel | None = None
+        self._has_allocator = False
         self._has_autograd = False
         #: Whether the operators that a kernel calls are recorded and transformed, because the
         #: operator has no formula of its own.
@@ -100,7 +101,9 @@ class CustomOpDef:
 
         return register if fn is None else register(fn)
 
-    def register_compiled_kernel(self, device_type: str, library: str, symbol: str) -> None:
+    def register_compiled_kernel(
+        self, device_type: str, library: str, symbol: str, allocator: Kernel | None = None
+    ) -> None:
         """Register a function of a shared library as a kernel, by the interface of
         ``candelabra/backend.h``.
 
@@ -112,6 +115,9 @@ class CustomOpDef:
             The path of the library, which stays loaded.
         symbol
             The name of the function, a ``cb_kernel``.
+        allocator
+            Makes the results that the kernel writes. By default, the fake function does, also one
+            that is registered later.
 
         Raises
         ------
@@ -123,18 +129,24 @@ class CustomOpDef:
         backends.load(device_type)
         _C.register_compiled_kernel(device_type, self._qualname, str(library), symbol)
         self._compiled.add(device_type)
+        if allocator is not None:
+            self._has_allocator = True
+            self._opoverload.allocator = allocator
         self._refresh()
 
     def register_fake(self, fn: Kernel, /) -> Kernel:
         """Register a fake function: it returns tensors with the sizes, dtypes and devices of the
         results, whose values are ignored.
 
-        A compiled kernel writes its results to them. If the sizes of a result depend on values, the
-        kernel gets a dtype instead of the tensor, and allocates the memory itself.
+        A compiled kernel without an allocator of its own writes its results to them. If the sizes
+        of a result depend on values, the kernel gets a dtype instead of the tensor, and allocates
+        the memory itself.
         """
         if not callable(fn):
             raise TypeError(f"{self._qualname}: register_fake() takes a callable, not {type(fn).__name__}")
-        self._fake = self._opoverload.allocator = fn
+        self._fake = fn
+        if not self._has_allocator:
+            self._opoverload.allocator = fn
         return fn
 
     def register_autograd(self, backward: Kernel, /, *, setup_context: Kernel | None = None) -> None:
@@ -174,6 +186,17 @@ class CustomOpDef:
             raise ValueError(f"Unknown device type: {device_type}")
         autocasting.register_operator(self._opoverload, device_type, cast_inputs)
 
+    def register_autocast_kernel(self, device_type: str, fn: Kernel, /) -> Kernel:
+        """Register a function that is called in place of the operator while calls are autocast on a
+        device type. Nothing is autocast within it.
+        """
+        from candelabra.amp import autocasting
+
+        if not autocasting.is_autocast_available(device_type):
+            raise ValueError(f"Unknown device type: {device_type}")
+        autocasting.register_function(self._opoverload, device_type, fn)
+        return fn
+
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
         """Disable the kernel of a device type within the block, so that the one for all device
@@ -197,6 +220,10 @@ class CustomOpDef:
         found = self._kernels.get(device_type)
         # A fake function makes the results of tensors without memory.
         if found is None and device_type == "meta" and self._fake is not None:
+            if self._opoverload.tags & DATA_DEPENDENT:
+                raise NotImplementedError(
+                    f"Could not run '{self._qualname}' on the device 'meta': the shape of its result depends on data"
+                )
             return self._fake
         if found is None or device_type in self._disabled:
             found = self._kernels.get(None)

@@ -33,7 +33,6 @@ _DEVICE_KEYS = {
 }
 _ADVICE = {
     "Autograd": "register_autograd() gives the operator its gradient",
-    "Autocast": "register_autocast() says how its arguments are cast",
     "FuncTorchBatched": "register_vmap() gives its rule for batches",
     "ADInplaceOrView": "views and changes in place are read from the schema",
     "Functionalize": "there is nothing to be functionalized",
@@ -162,7 +161,8 @@ class Library:
         dispatch_key
             A device: ``"CPU"``, ``"CUDA"`` or ``"cpu"``; ``"CompositeExplicitAutograd"`` or
             ``"CompositeImplicitAutograd"`` for all devices; ``"Meta"`` for the description of the
-            results, as `register_fake`.
+            results, as `register_fake`; ``"AutocastCPU"``, ``"AutocastCUDA"`` for what is called
+            instead while calls are autocast on that device. Nothing is autocast within it.
         with_keyset
             Not supported.
         allow_override
@@ -205,11 +205,22 @@ class Library:
                 raise NotImplementedError(f"{self!r}: impl({name!r}, ..., {key!r}): {advice}")
         if key == "Meta":
             definition.register_fake(fn)
+        elif key.startswith("Autocast"):
+            self._impl_autocast(definition, key, fn)
         elif key.startswith("Composite"):
             definition.register_kernel(None, fn)
         else:
             definition.register_kernel(_device_type(key), fn)
         self._op_impls.add((qualname, key))
+
+    @staticmethod
+    def _impl_autocast(definition: CustomOpDef, key: str, fn: Kernel) -> None:
+        from candelabra.amp import is_autocast_available
+
+        device_type = _device_type(key.removeprefix("Autocast"))
+        # Calls on devices that have no backend here are never autocast.
+        if is_autocast_available(device_type):
+            definition.register_autocast_kernel(device_type, fn)
 
     def _register_fake(self, op_name: str, fn: Kernel, _stacklevel: int = 1, *, allow_override: bool = True) -> None:
         definition_of(op_name if "::" in op_name else f"{self.ns}::{op_name}").register_fake(fn)

@@ -7,7 +7,13 @@ from typing import Any
 from candelabra import _C, Tensor, UntypedStorage
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
-from .operators.dispatch_keys import DispatchKey, DispatchKeySet, _dispatch_has_kernel, _dispatch_keys
+from .operators.dispatch_keys import (
+    DispatchKey,
+    DispatchKeySet,
+    _dispatch_has_kernel,
+    _dispatch_keys,
+    _ExcludeDispatchKeyGuard,
+)
 
 __all__ = [
     "DispatchKey",
@@ -16,6 +22,7 @@ __all__ = [
     "PyTorchFileWriter",
     "StorageBase",
     "TensorBase",
+    "_ExcludeDispatchKeyGuard",
     "_TensorBase",
     "_TensorMeta",
     "_dispatch_has_kernel",

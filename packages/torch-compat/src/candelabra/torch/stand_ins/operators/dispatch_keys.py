@@ -5,13 +5,14 @@ Candelabra has no dispatcher with keys: a tensor's keys follow from what it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Any
 
 from candelabra import Tensor
+from candelabra.amp import autocasting
 
-__all__ = ["DispatchKey", "DispatchKeySet", "_dispatch_keys", "_dispatch_has_kernel"]
+__all__ = ["DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_dispatch_keys", "_dispatch_has_kernel"]
 
 _NAMES = [
     "Undefined",
@@ -128,8 +129,52 @@ class DispatchKeySet:
     def __hash__(self) -> int:
         return hash(self._keys)
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(self._keys))
+
     def __repr__(self) -> str:
         return f"DispatchKeySet({', '.join(key.name for key in sorted(self._keys))})"
+
+
+class _ExcludeDispatchKeyGuard:
+    """A context in which calls are not autocast on the devices of these keys.
+
+    Parameters
+    ----------
+    keys : DispatchKeySet
+        Keys of autocasting, such as ``AutocastCPU``.
+
+    Raises
+    ------
+    NotImplementedError
+        For other keys.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.torch.stand_ins.operators.dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+    >>> with candelabra.autocast("cpu"), _ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.AutocastCPU)):
+    ...     candelabra.is_autocast_enabled("cpu")
+    False
+    """
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        other = [key.name for key in keys if not key.name.startswith("Autocast")]
+        if other:
+            raise NotImplementedError(
+                f"_ExcludeDispatchKeyGuard: {other[0]}: Candelabra's calls have no such key; candelabra.no_grad() leaves out autograd"
+            )
+        self._devices = [key.name.removeprefix("Autocast").lower() for key in keys]
+        self._before: list[str] = []
+
+    def __enter__(self) -> None:
+        self._before = [device for device in self._devices if autocasting.is_autocast_enabled(device)]
+        for device in self._before:
+            autocasting.set_autocast_enabled(device, False)
+
+    def __exit__(self, *exception: object) -> None:
+        for device in self._before:
+            autocasting.set_autocast_enabled(device, True)
 
 
 def _dispatch_keys(tensor: Tensor) -> DispatchKeySet:
