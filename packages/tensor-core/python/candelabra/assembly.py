@@ -197,6 +197,8 @@ ops: Any = Operators()
 NOT_OVERRIDABLE = frozenset(
     {"__dir__", "__init_subclass__", "__class_getitem__", "__getattr__", "as_subclass", "new", "new_tensor"}
 )
+#: Functions that ``__torch_function__`` does not take over, as in PyTorch: they ask what an object is.
+PLAIN_FUNCTIONS = frozenset({"is_storage", "is_tensor", "typename"})
 
 
 def assemble(tensor: Any) -> dict[str, Any]:
@@ -219,7 +221,9 @@ def assemble(tensor: Any) -> dict[str, Any]:
     for made in composite.FUNCTIONS.values():
         made.__module__ = "candelabra"
     for name, made in composite.FUNCTIONS.items():
-        functions[name] = OPERATORS[name] if name in BY_OPERATOR else overridable(name, made)
+        if name in BY_OPERATOR:
+            made = OPERATORS[name]
+        functions[name] = made if name in PLAIN_FUNCTIONS else overridable(name, made)
     for name, method in composite.METHODS.items():
         is_public = (name[0] != "_" or name[:2] == "__") and name not in NOT_OVERRIDABLE
         if name in BY_OPERATOR:

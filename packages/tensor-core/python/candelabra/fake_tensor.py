@@ -7,13 +7,13 @@ results say on which device they would be. The device's backend need not be inst
 from __future__ import annotations
 
 from candelabra import _C
-from candelabra.python_dispatch import TorchDispatchMode
+from candelabra.python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode"]
+__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "is_fake"]
 
 
 class DynamicOutputShapeException(RuntimeError):
@@ -193,3 +193,22 @@ class FakeTensorMode(TorchDispatchMode):
             make = getattr(type(result), "_make", type(result))
             return make(entries)
         return result
+
+
+def is_fake(x: Any) -> bool:
+    """Return whether an object is a fake tensor, or a tensor subclass that consists of them.
+
+    Raises
+    ------
+    AssertionError
+        If some of its tensors are fake and others are not.
+    """
+    if isinstance(x, FakeTensor):
+        return True
+    if not is_traceable_wrapper_subclass(x):
+        return False
+    names, _ = type(x).__tensor_flatten__(x)
+    found = {is_fake(getattr(x, name)) for name in names}
+    if len(found) > 1:
+        raise AssertionError("got mixed fake and real tensors!")
+    return found == {True}

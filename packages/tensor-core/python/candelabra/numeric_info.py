@@ -8,13 +8,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from candelabra._C import dtype
 
-# bits of the significand (the hidden one included), largest exponent, smallest normal exponent,
-# decimal digits of resolution
+# By dtype: bits of the significand (the hidden one included), largest exponent, smallest normal
+# exponent, decimal digits of resolution.
 _FORMATS = {
-    _C.float16: (11, 16, -14, 3),
-    _C.bfloat16: (8, 128, -126, 2),
-    _C.float32: (24, 128, -126, 6),
-    _C.float64: (53, 1024, -1022, 15),
+    "float16": (11, 16, -14, 3),
+    "bfloat16": (8, 128, -126, 2),
+    "float32": (24, 128, -126, 6),
+    "float64": (53, 1024, -1022, 15),
+    "float8_e4m3fn": (4, 9, -6, 0),
+    "float8_e4m3fnuz": (4, 8, -7, 0),
+    "float8_e5m2": (3, 16, -14, 0),
+    "float8_e5m2fnuz": (3, 16, -15, 0),
+    "float8_e8m0fnu": (1, 128, -127, 0),
 }
 
 
@@ -46,18 +51,21 @@ class finfo:
         described = _C.get_default_dtype() if type is None else type
         if described.is_complex:
             described = described.to_real()
-        if described not in _FORMATS:
+        if described.name not in _FORMATS:
             raise TypeError(
                 f"candelabra.finfo() requires a floating point input type, not {described}. Use candelabra.iinfo to handle it"
             )
-        digits, largest, smallest, decimals = _FORMATS[described]
+        digits, largest, smallest, decimals = _FORMATS[described.name]
+        self.dtype = described.name
         self.bits = described.itemsize * 8
         self.eps = 2.0 ** (1 - digits)
         self.max = (2.0 - 2.0 ** (1 - digits)) * 2.0 ** (largest - 1)
-        self.min = -self.max
+        if self.dtype == "float8_e4m3fn":
+            # The largest significand of the largest exponent is NaN.
+            self.max = 448.0
+        self.min = -self.max if described.is_signed else 2.0**smallest
         self.tiny = self.smallest_normal = 2.0**smallest
         self.resolution = 10.0**-decimals
-        self.dtype = described.name
 
     def __repr__(self) -> str:
         return (

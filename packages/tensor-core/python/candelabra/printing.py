@@ -247,18 +247,22 @@ def _node_name(node: Any) -> str:
     return name() if callable(name) else type(node).__name__
 
 
-def tensor_text(self: Tensor) -> str:
-    """Return the text of a tensor."""
+def contents_text(self: Tensor, indent: int) -> str:
+    """Return the text of the elements, whose further lines are indented."""
+    if self.is_meta or "_device_stood_for" in self.__dict__:
+        return "..."  # without memory
+    if self.numel() == 0:
+        return "[]"
+    shown = _shown(_detach(self), self.numel() > options.threshold)
+    return _array_text(shown, self.ndim, indent, _formatter(self.dtype, list(_flat(shown))))
+
+
+def tensor_text(self: Tensor, contents: str | None = None) -> str:
+    """Return the text of a tensor, with other contents if they are given."""
     plain = type(self) is _C.Tensor or getattr(type(self), "_prints_as_tensor", False)
     prefix = "tensor(" if plain else f"{type(self).__name__}("
     indent = len(prefix)
-    if self.is_meta or "_device_stood_for" in self.__dict__:
-        text = "..."  # without memory
-    elif self.numel() == 0:
-        text = "[]"
-    else:
-        shown = _shown(_detach(self), self.numel() > options.threshold)
-        text = _array_text(shown, self.ndim, indent, _formatter(self.dtype, list(_flat(shown))))
+    text = contents_text(self, indent) if contents is None else contents
     pieces = [prefix, text]
     used = len(prefix + text) - (prefix + text).rfind("\n") + 1
     for suffix in _suffixes(self):

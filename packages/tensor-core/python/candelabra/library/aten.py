@@ -17,7 +17,7 @@ from .aten_overloads import ONLY_DEFAULT, OVERLOADS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 class OpOverload:
@@ -186,8 +186,37 @@ def _stride(self: Any, dim: int | None = None) -> Any:
     return self.stride() if dim is None else self.stride(dim)
 
 
+def _assert_async(self: Any, assert_msg: str | None = None) -> None:
+    """Raise RuntimeError if the only element is zero; at once here."""
+    if not self.item():
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _assert_scalar(self: Any, assert_msg: str) -> None:
+    """Raise RuntimeError if a number is zero."""
+    if not self:
+        raise RuntimeError(assert_msg)
+
+
+def _is_all_true(self: Any) -> Any:
+    """Return whether all elements of a bool tensor are true."""
+    if self.dtype is not _C.bool:
+        raise RuntimeError(f"_is_all_true(): expected a tensor of the dtype bool, but got {self.dtype}")
+    return self.all()
+
+
+def _sparse(*arguments: Any, **options: Any) -> NoReturn:
+    """Raise NotImplementedError for an operator of sparse tensors."""
+    raise NotImplementedError(
+        "operators of sparse tensors are not supported: there are no sparse tensors; all are strided"
+    )
+
+
 #: Operators of ATen that Python has as syntax or by other names.
 _OWN: dict[str, Callable[..., Any]] = {
+    "_assert_async": _assert_async, "_assert_scalar": _assert_scalar, "_is_all_true": _is_all_true,
+    "_conj": lambda self: self.conj(), "_pin_memory": lambda self, device=None: self.pin_memory(device),
+    "_sparse_addmm": _sparse, "_sparse_mm_reduce_impl": _sparse,
     "slice": _slice, "sym_size": _size, "sym_stride": _stride, "sym_numel": _C.Tensor.numel, "lift_fresh": lambda self: self,
     "_local_scalar_dense": _C.Tensor.item, "_unsafe_view": _C.Tensor.view,
 }  # fmt: skip
@@ -197,6 +226,8 @@ _OWN: dict[str, Callable[..., Any]] = {
 _OWN_OVERLOADS = {
     "slice": ("Tensor", "Tensor_out"), "sym_size": ("default", "int"), "sym_stride": ("default", "int"), "sym_numel": ("default",),
     "_local_scalar_dense": ("default", "out"), "_unsafe_view": ("default", "out"), "lift_fresh": ("default",),
+    "_assert_async": ("default", "msg"), "_assert_scalar": ("default",), "_is_all_true": ("default",), "_conj": ("default",),
+    "_pin_memory": ("default", "out"), "_sparse_addmm": ("default", "out"), "_sparse_mm_reduce_impl": ("default",),
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
+from candelabra.composite.methods.tensor_protocol import restored_tensor
 from candelabra.storage import CLASS_NAMES, TypedStorage
 
 from . import rebuilding
@@ -44,7 +45,10 @@ def _tensor(tensor: Any, protocol: int) -> Any:
         return type(tensor), arguments
     is_parameter = parameter is not None and method is parameter.Parameter.__reduce_ex__
     if method is not Tensor.__reduce_ex__ and not is_parameter:
-        return NotImplemented  # the class says itself how it is pickled
+        # The class says itself how it is pickled, if it does not ask the method of tensors.
+        found = tensor.__reduce_ex__(protocol)
+        if not isinstance(found, tuple) or found[0] is not restored_tensor:
+            return found
     state = _state(tensor)
     if is_parameter:
         arguments = (tensor.data, tensor.requires_grad, rebuilding.no_hooks())

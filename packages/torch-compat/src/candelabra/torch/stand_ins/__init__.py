@@ -20,10 +20,18 @@ __all__ = ["FILES", "counterpart", "names", "submodules"]
 FILES = {
     "": "package",
     "_C": "bindings",
+    "_C._functorch": "internals.functorch",
     "__config__": "configuration",
     "__future__": "settings.future_behavior",
     "_custom_ops": "operators.custom_ops",
     "_dynamo": "compiler",
+    "_dynamo._trace_wrapped_higher_order_op": "internals.dynamo",
+    "_dynamo.eval_frame": "compiler",
+    "_dynamo.exc": "internals.dynamo",
+    "_dynamo.utils": "internals.dynamo",
+    "_functorch.vmap": "internals.functorch",
+    "_tensor_str": "internals.tensor_text",
+    "_utils": "internals.common",
     "amp.autocast_mode": "autocasting",
     "backends": "backends.package",
     "backends.cpu": "backends.cpu",
@@ -43,13 +51,17 @@ FILES = {
     "distributed": "distributed",
     "distributions.utils": "distribution_utils",
     "futures": "futures",
+    "hub": "internals.hub_names",
     "jit": "jit",
+    "jit.annotations": "internals.jit_annotations",
     "mps": "absent_device",
     "nn": "nn.package",
     "nn.attention": "nn.attention",
     "nn.common_types": "nn.common_types",
+    "nn.modules.module": "nn.module_names",
     "nn.modules.utils": "nn.tuples",
     "onnx": "onnx",
+    "onnx.symbolic_helper": "internals.onnx_symbolic",
     "overrides": "overriding",
     "profiler": "operators.profiler_names",
     "profiler.profiler": "operators.profiler_names",
@@ -60,7 +72,9 @@ FILES = {
     "testing": "testing",
     "torch_version": "version",
     "types": "types",
+    "utils._contextlib": "internals.contextlib_names",
     "utils._cxx_pytree": "optree",
+    "utils._foreach_utils": "internals.foreach_names",
     "utils._pytree": "pytree",
     "utils.bundled_inputs": "bundled_inputs",
     "utils.data._utils": "data.utils",
@@ -72,14 +86,17 @@ FILES = {
     "utils.data.dataloader": "data.dataloader",
     "utils.deterministic": "settings.deterministic",
     "utils.flop_counter": "operators.flop_counter",
+    "utils.model_zoo": "internals.hub_names",
     "utils.serialization": "settings.serialization_package",
     "utils.serialization.config": "settings.serialization_config",
     "version": "version",
     "xpu": "absent_device",
 }
 _PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
+#: Modules without names, which libraries import and ask later.
+_EMPTY = {"_functorch", "onnx.symbolic_opset11"}
 #: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
-_KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS}
+_KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS, *_EMPTY}
 #: Modules whose import raises.
 _REFUSED = {"utils._cxx_pytree"}
 
@@ -91,7 +108,9 @@ def names(module: str) -> dict[str, Any] | None:
     added: dict[str, Any] = refusing.names_of(module)
     for place, elsewhere in NAMES_ELSEWHERE.get(module, {}).items():
         found = importlib.import_module(f"candelabra.{place}" if place else "candelabra")
-        added.update({name: getattr(found, name) for name in elsewhere.split()})
+        for name in elsewhere.split():
+            name, _, here = name.partition("=")
+            added[name] = getattr(found, here or name)
     if module in FILES:
         file = importlib.import_module(f"{__name__}.{FILES[module]}")
         added.update({name: getattr(file, name) for name in file.__all__})

@@ -29,6 +29,7 @@ __all__ = [
     "_dispatch_keys",
     "_get_dispatch_stack_at",
     "_get_function_stack_at",
+    "_get_tracing_state",
     "_is_torch_function_enabled",
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
@@ -56,6 +57,10 @@ def _log_api_usage_metadata(event: str, metadata_map: dict[str, str]) -> None:
     """Do nothing, as PyTorch does without a logger."""
     if not isinstance(event, str) or not isinstance(metadata_map, dict):
         raise TypeError("_log_api_usage_metadata(): incompatible function arguments: expected a str and a dict")
+
+
+def _get_tracing_state() -> None:
+    """Return None: no function is traced by TorchScript."""
 
 
 # ---- the stacks of modes, by PyTorch's names

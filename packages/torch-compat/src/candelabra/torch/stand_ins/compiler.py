@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "config", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
-    "list_backends", "mark_dynamic", "reset",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
+    "list_backends", "mark_dynamic", "mark_static_address", "reset",
 ]  # fmt: skip
 
+
+class _Config(SimpleNamespace):
+    @contextlib.contextmanager
+    def patch(self, name: str | dict[str, Any] | None = None, val: Any = None, **changes: Any) -> Iterator[None]:
+        """Change settings within the block, or while a decorated function runs."""
+        if isinstance(name, dict):
+            changes = {**name, **changes}
+        elif name is not None:
+            changes = {name: val, **changes}
+        before = dict(vars(self))
+        vars(self).update(changes)
+        try:
+            yield
+        finally:
+            vars(self).clear()
+            vars(self).update(before)
+
+
 #: Settings that programs assign.
-config = SimpleNamespace(cache_size_limit=8, suppress_errors=False, verbose=False)
+config = _Config(
+    cache_size_limit=8,
+    capture_scalar_outputs=False,
+    inline_inbuilt_nn_modules=True,
+    suppress_errors=False,
+    verbose=False,
+)
 
 
 class OptimizedModule:
@@ -39,11 +65,14 @@ def allow_in_graph(fn: Any) -> Any:
     return fn
 
 
+assume_constant_result = allow_in_graph
+
+
 def reset(*arguments: Any, **options: Any) -> None:
     """Do nothing."""
 
 
-cudagraph_mark_step_begin = mark_dynamic = reset
+cudagraph_mark_step_begin = mark_dynamic = mark_static_address = reset
 
 
 def list_backends(*arguments: Any) -> list[str]:

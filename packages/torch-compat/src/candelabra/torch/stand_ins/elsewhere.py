@@ -31,6 +31,7 @@ COUNTERPARTS = {
         for folder, names in _DISTRIBUTIONS.items()
         for name in names.split()
     },
+    "nn.utils._named_member_accessor": "nn.utils.named_members",
     "multiprocessing.pool": "multiprocessing",
     "multiprocessing.queue": "multiprocessing.queues",
     "multiprocessing.spawn": "multiprocessing.spawning",
@@ -42,7 +43,8 @@ COUNTERPARTS = {
     "utils.hooks": "hooks",
 }
 
-#: By PyTorch module: the names it has besides those of its counterpart, by Candelabra's module.
+#: By PyTorch module: the names it has besides those of its counterpart, by Candelabra's module;
+#: ``name=other`` where Candelabra's module has another name for it.
 NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
     "": {"overrides": "DisableTorchFunction DisableTorchFunctionSubclass"},
     "_C": {
@@ -57,11 +59,15 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
         "lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
     },
     "multiprocessing.pool": {"multiprocessing": "Pool"},
+    "nn.attention.flex_attention": {"nn.attention.flex_attention": "_DEFAULT_SPARSE_BLOCK_SIZE=DEFAULT_BLOCK"},
     "nn.functional": {
         "overrides": "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic"
     },
     "nn.modules": {"nn.modules.module": "Module"},
     "nn.modules.activation": {"nn": "MultiheadAttention"},
+    "nn.modules.conv": {"nn.modules.convolution": "_ConvNd=_Convolution _ConvTransposeNd=_Transposed"},
+    "nn.modules.dropout": {"nn.modules.dropout": "_DropoutNd=_Dropout"},
+    "nn.modules.transformer": {"nn.modules.transformer": "_get_activation_fn=_activation"},
     "nn.modules.linear": {"nn": "LazyLinear"},
     "nn.modules.module": {"nn.modules.base.state_dict": "_IncompatibleKeys"},
     "serialization": {"torch.stand_ins.types": "FILE_LIKE MAP_LOCATION"},

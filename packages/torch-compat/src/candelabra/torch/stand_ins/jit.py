@@ -19,7 +19,8 @@ __all__ = [
     "TopLevelTracedModule", "TracedModule", "TracerWarning", "TracingCheckError", "annotate", "enable_onednn_fusion", "export",
     "export_opnames", "fork", "freeze", "fuser", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
     "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "save", "script",
-    "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
+    "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait", "_get_trace_graph", "_overload", "_overload_method",
+    "_script_if_tracing",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ def _as_it_is(obj: T) -> T:
 
 
 export = interface = script_if_tracing = script_method = unused = _as_it_is
+_overload = _overload_method = _script_if_tracing = _as_it_is
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:
@@ -54,6 +56,14 @@ def ignore(drop: Any = False, **options: Any) -> Any:
 def trace(func: T, example_inputs: Any = None, *arguments: Any, **options: Any) -> T:
     """Return the function or module unchanged; it runs eagerly for any inputs."""
     return func
+
+
+def _get_trace_graph(f: Any, *arguments: Any, **options: Any) -> NoReturn:
+    """Raise NotImplementedError, because there are no TorchScript graphs."""
+    raise NotImplementedError(
+        "torch.jit._get_trace_graph(): there are no TorchScript graphs on Candelabra; torch.utils.flop_counter.FlopCounterMode counts "
+        "operations, and torch.fx.symbolic_trace returns a graph"
+    )
 
 
 def freeze(mod: T, *arguments: Any, **options: Any) -> T:

@@ -39,6 +39,10 @@ MODULES: dict[str, tuple[str, str]] = {
     ),
     "distributed.nn": ("", "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter"),
     "distributed.optim": ("DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", ""),
+    "distributed.rpc": (
+        "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
+        "get_worker_info init_rpc remote rpc_async rpc_sync shutdown",
+    ),
     "distributed.tensor": (
         "DTensor DeviceMesh Partial Placement Replicate Shard",
         "distribute_module distribute_tensor empty full init_device_mesh ones rand randn zeros",

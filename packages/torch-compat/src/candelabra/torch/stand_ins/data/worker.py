@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import candelabra.utils as _utils  # noqa: F401
 from candelabra.utils.data.worker_info import WorkerInfo, get_worker_info
 
-__all__ = ["ManagerWatchdog", "WorkerInfo", "_IterableDatasetStopIteration", "_ResumeIteration", "get_worker_info"]
+__all__ = [
+    "ManagerWatchdog",
+    "WorkerInfo",
+    "_IterableDatasetStopIteration",
+    "_ResumeIteration",
+    "_generate_state",
+    "get_worker_info",
+]
 
 
 class ManagerWatchdog:
@@ -36,3 +43,11 @@ class _ResumeIteration:
     """Says that a worker begins the next epoch."""
 
     seed: int | None = None
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Return the seed of NumPy's generator in a worker, as four integers of 32 bits."""
+    from numpy.random import SeedSequence
+
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(number) for number in SeedSequence(entropy).generate_state(4)]
