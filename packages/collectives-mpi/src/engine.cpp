@@ -70,6 +70,10 @@ void Engine::fail(const std::string& message) {
   failed_ = true;
 }
 
+bool Engine::is_in_forked_child() {
+  return in_forked_child;
+}
+
 std::string Engine::reason() const {
   const std::lock_guard lock(failure_mutex_);
   return failure_;
@@ -184,6 +188,7 @@ void Engine::end_all(Communicator& communicator, const std::string& reason, bool
   });
   active_count_ = active_.size();
   if (communicator.failure.empty()) communicator.failure = communicator.title() + ": " + reason;
+  if (timed_out) has_timed_out_ = true;
 }
 
 std::string Engine::reason_of(Outcome outcome, int64_t timeout_ms) const {

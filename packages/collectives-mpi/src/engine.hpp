@@ -39,6 +39,8 @@ class Engine {
   // From any thread and at any time: what waits raises this, and so does everything later.
   void fail(const std::string& message);
   void check_usable();
+  // MPI belongs to the parent process.
+  static bool is_in_forked_child();
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
@@ -121,6 +123,7 @@ class Engine {
 
   std::atomic<bool> is_open_ = false;
   bool initialized_here_ = false, is_stopped_ = false;
+  std::atomic<bool> has_timed_out_ = false;
   int rank_ = -1, ranks_ = 0;
 
   struct Current {

@@ -2,6 +2,8 @@
 // and communicators. A thread of their own makes them, so that a rank that is missing ends the wait
 // and not the process.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "engine.hpp"
@@ -16,6 +18,28 @@ struct BlockingCall {
   bool is_done = false;
   std::exception_ptr error;
 };
+
+// MPICH shares memory of the ranks of a machine by a file that it removes at its end. Once all have
+// opened it, it is removed here, so that a rank that is killed leaves none.
+void remove_shared_files() {
+  constexpr std::string_view beginning = "/dev/shm/mpich_shm_";
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t at = line.find(beginning);
+    if (at == std::string::npos || line.ends_with("(deleted)")) continue;
+    std::error_code ignored;  // another rank may have been faster
+    std::filesystem::remove(line.substr(at), ignored);
+  }
+}
+
+void wait_for_all_ranks() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  succeed(mpi().ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+  for (int is_done = 0; !is_done;) {
+    succeed(mpi().test(&request, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (!is_done) std::this_thread::yield();
+  }
+}
 
 }  // namespace
 
@@ -57,7 +81,7 @@ void Engine::start(const std::string& path, int64_t timeout_ms) {
   open_mpi(path);
   if (is_stopped_) throw Failure(CB_RUNTIME_ERROR, "MPI has been ended in this process, and cannot start again");
   if (is_open_) return;
-  call_blocking("the start of MPI", timeout_ms, [this] {
+  const auto initialize = [this] {
     int is_initialized = 0, level = MPI_THREAD_SINGLE;
     succeed(mpi().initialized(&is_initialized), "MPI_Initialized");
     if (is_initialized)
@@ -70,13 +94,23 @@ void Engine::start(const std::string& path, int64_t timeout_ms) {
     succeed(mpi().comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     succeed(mpi().comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     succeed(mpi().comm_size(MPI_COMM_WORLD, &ranks_), "MPI_Comm_size");
-  });
+    wait_for_all_ranks();
+  };
+  try {
+    call_blocking("the start of MPI", timeout_ms, initialize);
+  } catch (...) {
+    remove_shared_files();
+    throw;
+  }
+  remove_shared_files();
   is_open_ = true;
 }
 
 void Engine::stop(int64_t timeout_ms) {
-  if (!is_open_ || failed_ || is_stopped_ || !initialized_here_) return;
+  if (!is_open_ || failed_ || is_stopped_ || !initialized_here_ || is_in_forked_child()) return;
   is_stopped_ = true;
+  // Ranks that did not take part in something may be gone.
+  if (has_timed_out_) timeout_ms = std::min<int64_t>(timeout_ms, 1000);
   call_blocking("the end of MPI", timeout_ms, [] { succeed(mpi().finalize(), "MPI_Finalize"); });
   fail("MPI has been ended");
 }
@@ -164,7 +198,7 @@ void Engine::wait_for_all(const std::shared_ptr<Communicator>& communicator, int
 }
 
 void Engine::close(const std::shared_ptr<Communicator>& communicator) {
-  if (failed_ || is_stopped_) return;
+  if (failed_ || is_stopped_ || is_in_forked_child()) return;
   {
     const Lock lock = acquire_for(*communicator);
     if (!communicator->failure.empty()) return;
@@ -175,7 +209,7 @@ void Engine::close(const std::shared_ptr<Communicator>& communicator) {
 }
 
 void Engine::abort(const std::shared_ptr<Communicator>& communicator, const std::string& reason) {
-  if (failed_) return;
+  if (failed_ || is_in_forked_child()) return;
   Lock lock(owner_, std::defer_lock);
   if (acquire_after_failure(lock)) end_all(*communicator, reason, false);
 }

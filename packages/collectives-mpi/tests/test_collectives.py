@@ -15,7 +15,7 @@ CHECKS = re.findall(r"^@check\ndef (\w+)", (FOLDER / "rank_collectives.py").read
 
 @pytest.fixture(scope="module", params=[2, 3, 4])
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
-    return start_ranks("rank_collectives", request.param, Path(tmp_path_factory.mktemp("ranks")))
+    return start_ranks("rank_collectives", [], request.param, Path(tmp_path_factory.mktemp("ranks")))
 
 
 @pytest.mark.parametrize("name", CHECKS)
