@@ -2,7 +2,8 @@
 
 A communicator joins the ranks of a group of processes. Its collectives are queued on the current
 stream of its device, like operators. All ranks must call them in the same order. The backend
-implements them: by NCCL for ``cuda``.
+implements them: by NCCL for ``cuda``. `load_library` adds those of another library: MPI for ``cpu``,
+of the package candelabra-collectives-mpi.
 
 >>> import candelabra
 >>> candelabra.communication.is_available("cpu")
@@ -11,6 +12,7 @@ False
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
     from candelabra._C import Tensor
     from candelabra.types import Device
 
-__all__ = ["Communicator", "group", "is_available", "unique_id", "version"]
-
-_COLLECTIVES = 256  # CB_CAP_COLLECTIVES
+__all__ = ["Communicator", "group", "is_available", "load_library", "unique_id", "version"]
 
 
 class _Groups(threading.local):
@@ -42,7 +42,7 @@ class _Groups(threading.local):
 
 
 _groups = _Groups()
-_REDUCTIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "mean": 4}
+REDUCTIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "mean": 4, "band": 5, "bor": 6, "bxor": 7}
 
 
 def _device(given: Device) -> device:
@@ -75,7 +75,29 @@ def is_available(device_type: str) -> bool:
     >>> candelabra.communication.is_available("cpu")
     False
     """
-    return backends.is_available(device_type) and bool(_C.backend_info(device_type)["capabilities"] & _COLLECTIVES)
+    return backends.is_available(device_type) and _C.communicator_available(_device(device_type))
+
+
+def load_library(device_type: str, path: str | os.PathLike[str]) -> None:
+    """Load the collectives of a device type whose backend has none.
+
+    Parameters
+    ----------
+    device_type : str
+        For example ``"cpu"``.
+    path : str or os.PathLike
+        A shared library with the interface of ``candelabra/collectives.h``.
+
+    Raises
+    ------
+    ValueError
+        The backend of the device type has collectives.
+    OSError
+        The file is no such library.
+    candelabra.backends.BackendError
+        Its tables are malformed.
+    """
+    _C.communicator_library(device_type, os.fspath(path))
 
 
 def version(device_type: str) -> tuple[str, int]:
@@ -125,9 +147,9 @@ def _milliseconds(timeout: float | timedelta | None) -> int:
 
 def _reduction(op: str) -> int:
     try:
-        return _REDUCTIONS[op]
+        return REDUCTIONS[op]
     except KeyError:
-        raise ValueError(f"op must be one of {', '.join(_REDUCTIONS)}, but got {op!r}") from None
+        raise ValueError(f"op must be one of {', '.join(REDUCTIONS)}, but got {op!r}") from None
 
 
 class Communicator:
@@ -255,8 +277,8 @@ class Communicator:
         tensor : Tensor
             Contiguous, of the same shape and dtype on all ranks.
         op : str
-            ``sum``, ``product``, ``min``, ``max`` or ``mean``. Of bools, the sum is *or* and the
-            product is *and*.
+            ``sum``, ``product``, ``min``, ``max`` or ``mean``, and with MPI ``band``, ``bor`` and
+            ``bxor`` of integers and bools. Of bools, the sum is *or* and the product is *and*.
         out : Tensor, optional
             For the result; `tensor` itself otherwise.
         """

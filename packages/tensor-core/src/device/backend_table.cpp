@@ -255,6 +255,18 @@ void check_accelerator_table(const std::string& device_type, const std::string& 
     expect(!(capabilities & promise.capability) || promise.is_kept, "cb_accelerator", "the device has ", promise.names);
 }
 
+void check_collectives_library(const std::string& path, const cb_collectives_library* library) {
+  const auto expect = [&](bool is_right, const char* fault) {
+    check(is_right, backend_error, "the collectives of ", path, " cannot be used: ", fault);
+  };
+  expect(library, "candelabra_collectives() returned null");
+  expect(library->size >= sizeof(cb_collectives_library), "its size is not sizeof(cb_collectives_library)");
+  expect(library->last_error, "last_error is null");
+  expect(library->collectives && library->collectives->size >= sizeof(cb_collectives),
+         "collectives is null, or its size is not sizeof(cb_collectives)");
+  expect(is_complete(*library->collectives), "cb_collectives lacks one of its functions");
+}
+
 cb_backend completed(const cb_backend& given) {
   cb_backend table = padded(given);
   table.size = sizeof(cb_backend);

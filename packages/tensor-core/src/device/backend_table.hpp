@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "candelabra/accelerator.h"
+#include "candelabra/collectives.h"
 
 namespace candelabra {
 
@@ -17,6 +17,9 @@ void check_table(const std::string& device_type, const std::string& distribution
 // promise. Null is right if they promise nothing of it.
 void check_accelerator_table(const std::string& device_type, const std::string& distribution, uint64_t capabilities,
                              const cb_accelerator* table);
+
+// The same for the tables of a library of collectives; `path` is its file.
+void check_collectives_library(const std::string& path, const cb_collectives_library* library);
 
 // A copy in which every absent function that has a default has it.
 cb_backend completed(const cb_backend& given);

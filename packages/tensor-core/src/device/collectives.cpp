@@ -1,24 +1,82 @@
 // Python functions for collectives, on which candelabra.communication is built.
+#include <dlfcn.h>
+
 #include <cstring>
+#include <exception>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "device/accelerator_calls.hpp"
+#include "device/backend_table.hpp"
 
 namespace candelabra {
 
 namespace {
 
+// Libraries of collectives other than those of backends, by the device type that they are for.
+// Guarded by the GIL. Few device types have one.
+std::vector<std::pair<const DeviceType*, const cb_collectives_library*>> libraries;
+
+const cb_collectives_library* library_of(const DeviceType& type) {
+  for (const auto& [each, library] : libraries) {
+    if (each == &type) return library;
+  }
+  return nullptr;
+}
+
 const cb_collectives& collectives_of(const DeviceType& type) {
-  const cb_collectives* table = accelerator_of(type).collectives;
+  const cb_collectives_library* library = library_of(type);
+  const cb_collectives* table = library ? library->collectives : accelerator_of(type).collectives;
   require(table && table->create && table->unique_id, type, "collectives");
   return *table;
+}
+
+// For libraries of collectives: the thread has called them without the GIL.
+int32_t is_interrupted() {
+  const py::gil_scoped_acquire acquired;
+  return PyErr_CheckSignals() < 0;
+}
+constexpr cb_collectives_host collectives_host = {sizeof(cb_collectives_host), is_interrupted};
+
+[[noreturn]] void raise_failure(const DeviceType& type, const char* what, int32_t status) {
+  if (status == CB_CANCELLED && PyErr_Occurred()) throw PythonError();
+  const cb_collectives_library* library = library_of(type);
+  if (!library) raise_backend_failure(type, what, status);
+  const char* message = library->last_error();
+  raise(exception_of_status(status), message && *message ? message : text(what, " failed with status ", status));
 }
 
 // Calls a function of the table without the GIL, because it may wait for other processes.
 template <typename Function, typename... Arguments>
 void call(const DeviceType& type, const char* what, Function function, Arguments... arguments) {
   require(function, type, what);
-  succeed(type, what, unlocked([&] { return function(arguments...); }));
+  const int32_t status = unlocked([&] { return function(arguments...); });
+  if (status != CB_OK) [[unlikely]]
+    raise_failure(type, what, status);
+}
+
+void load_library(TextArgument device_type_name, TextArgument path) {
+  const DeviceType& type = device_type(device_from_text(device_type_name.value));
+  check(!accelerator_of(type).collectives, PyExc_ValueError, "the backend of the device type '", type.name,
+        "' has collectives of its own");
+  check(!library_of(type), PyExc_RuntimeError, "the collectives of the device type '", type.name,
+        "' have been loaded already");
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = dlerror();
+    raise(PyExc_OSError, "the library of collectives could not be opened: ", reason ? reason : path.value);
+  }
+  auto entry = reinterpret_cast<cb_collectives_entry>(dlsym(library, "candelabra_collectives"));
+  check(entry, PyExc_OSError, path.value, " exports no function candelabra_collectives");
+  const cb_collectives_library* made = entry(&collectives_host);
+  check_collectives_library(path.value, made);
+  libraries.emplace_back(&type, made);
+}
+
+bool has_collectives(Device device) {
+  const DeviceType& type = device_type(device);
+  return library_of(type) || type.has(CB_CAP_COLLECTIVES);
 }
 
 cb_communicator_options options_of(int64_t timeout_ms, const char* name) {
@@ -101,6 +159,26 @@ void mark_written(const char* kind, TensorObject* tensor) {
   ++tensor->storage->version;
 }
 
+// Memory of a collective that a library has given up stays allocated: data of slower ranks may
+// still arrive in it.
+class AbandonedMemory {
+ public:
+  AbandonedMemory(const DeviceType& type, py::handle send, py::handle receive)
+      : has_library_(library_of(type) != nullptr), send_(send), receive_(receive) {}
+  AbandonedMemory(const AbandonedMemory&) = delete;
+  AbandonedMemory& operator=(const AbandonedMemory&) = delete;
+  ~AbandonedMemory() {
+    if (!has_library_ || std::uncaught_exceptions() == uncaught_) return;
+    send_.inc_ref();
+    receive_.inc_ref();
+  }
+
+ private:
+  const bool has_library_;
+  const py::handle send_, receive_;
+  const int uncaught_ = std::uncaught_exceptions();
+};
+
 // The tensor that a collective does not use is None.
 void run(Device device, Address address, TextArgument kind_text, py::handle send_object, py::handle receive_object,
          IntArgument rank_count, IntArgument reduction_number, IntArgument peer_rank) {
@@ -129,6 +207,7 @@ void run(Device device, Address address, TextArgument kind_text, py::handle send
           " ranks send ", send ? send->numel : 0, " elements each, for which ", receive ? receive->numel : 0,
           " are not the right number");
   };
+  const AbandonedMemory abandoned(type, send_object, receive_object);
   const auto number = static_cast<int32_t>(dtype);
   void* const stream = current_stream(device);
   const void* const from = send ? send->data() : nullptr;
@@ -184,6 +263,9 @@ void group(Device device, TruthArgument begins) {
 
 void register_collectives(py::module_& module) {
   using namespace py::literals;
+  module.def("communicator_library", load_library, "device_type"_a, "path"_a,
+             "Load the collectives of a device type from a library other than its backend's.");
+  module.def("communicator_available", has_collectives, "device"_a, "Whether a device type has collectives.");
   module.def("communicator_version", version, "device"_a,
              "The name and the version of a device's collectives library.");
   module.def("communicator_id", unique_id, "device"_a, "Create the id of a new communicator: 128 bytes.");

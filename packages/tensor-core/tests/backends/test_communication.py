@@ -118,7 +118,7 @@ def test_what_is_refused(on_device):  # noqa: F811
         (ValueError, "must be contiguous", ranks.all_reduce, [x.mT]),
         (ValueError, "communicator's device", ranks.all_reduce, [ones(2, device="fake:0")]),
         (TypeError, "must be a Tensor, not list", ranks.all_reduce, [[1.0]]),
-        (ValueError, "op must be one of sum, product, min, max, mean, but got 'xor'", ranks.all_reduce, [x, "xor"]),
+        (ValueError, "op must be one of sum, product, min, max, mean, band, bor, bxor, but got 'xor'", ranks.all_reduce, [x, "xor"]),
         (ValueError, "3 ranks send 6 elements each, for which 6 are not the right number", ranks.all_gather, [x, x]),
         (ValueError, "not the right number", ranks.reduce_scatter, [x, x]),
         (ValueError, "are not 3 parts of one size", ranks.all_to_all, [ones(4), ones(4)]),
@@ -131,6 +131,20 @@ def test_what_is_refused(on_device):  # noqa: F811
         assert told.collective == before
     """
     )
+
+
+def test_a_library_that_cannot_be_loaded(on_device, tmp_path) -> None:  # noqa: F811
+    on_device(
+        MADE
+        + """
+    fails(ValueError, "has collectives of its own", communication.load_library, "fake", "/nowhere.so")
+    """
+    )
+    with pytest.raises(OSError, match=r"could not be opened: .*nowhere\.so"):
+        communication.load_library("cpu", tmp_path / "nowhere.so")
+    with pytest.raises(OSError, match="exports no function candelabra_collectives"):
+        communication.load_library("cpu", candelabra._C.__file__)
+    assert not communication.is_available("cpu")
 
 
 def test_without_collectives() -> None:
