@@ -47,7 +47,7 @@ METHODS_AS_FUNCTIONS = (
 SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
-    "distributions": "candelabra-distributions",
+    "distributions": "candelabra-distributions", "compiler": "candelabra-compile",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
     "vision_ops": "candelabra-vision-ops",
 }  # fmt: skip
@@ -278,6 +278,8 @@ def missing_attribute(name: str) -> Any:
         return getattr(missing_attribute("nn").functional, name)
     if name in NATIVE_FUNCTIONS:
         return getattr(missing_attribute("nn").functional.native, name)
+    if name == "compile":
+        return missing_attribute("compiler").compile
     if name == "default_generator":
         return _C.default_generator(_C.get_default_device())
     if name in TAPE_FUNCTIONS:
@@ -364,6 +366,6 @@ def directory(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     """Return the package's ``__dir__``, including names that are imported on first use."""
 
     def names() -> list[str]:
-        return sorted({*namespace, *SUBPACKAGES, *LAZY_MODULES, *LAZY_FUNCTIONS, "default_generator"})
+        return sorted({*namespace, *SUBPACKAGES, *LAZY_MODULES, *LAZY_FUNCTIONS, "compile", "default_generator"})
 
     return names

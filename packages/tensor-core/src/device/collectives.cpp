@@ -9,6 +9,7 @@
 
 #include "device/accelerator_calls.hpp"
 #include "device/backend_table.hpp"
+#include "record/refuse.hpp"
 
 namespace candelabra {
 
@@ -182,6 +183,7 @@ class AbandonedMemory {
 // The tensor that a collective does not use is None.
 void run(Device device, Address address, TextArgument kind_text, py::handle send_object, py::handle receive_object,
          IntArgument rank_count, IntArgument reduction_number, IntArgument peer_rank) {
+  refuse_recording("a collective runs");
   const DeviceType& type = device_type(device);
   const cb_collectives& table = collectives_of(type);
   void* const communicator = address.value;

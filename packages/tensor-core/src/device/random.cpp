@@ -8,6 +8,7 @@
 
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
+#include "record/refuse.hpp"
 
 namespace candelabra {
 
@@ -23,6 +24,9 @@ PyTypeObject* generator_type = nullptr;
 std::vector<GeneratorObject*> default_generators[max_device_types];
 // The last seed from manual_seed(). Devices used for the first time later start from it too.
 std::optional<uint64_t> manual_seed_value;
+
+// Why a recording ends.
+constexpr const char* state_changes = "the state of a random generator is read or set";
 
 GeneratorObject* as_generator(PyObject* object) {
   return reinterpret_cast<GeneratorObject*>(object);
@@ -86,6 +90,7 @@ void generator_dealloc(PyObject* self) {
 
 PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    refuse_recording(state_changes);
     as_generator(self)->state = {seed_from_object(seed), 0};
     return Py_NewRef(self);
   });
@@ -93,6 +98,7 @@ PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
 
 PyObject* generator_seed(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    refuse_recording(state_changes);
     as_generator(self)->state = {random_seed(), 0};
     return PyLong_FromUnsignedLongLong(as_generator(self)->state.seed);
   });
@@ -106,6 +112,7 @@ constexpr int64_t state_bytes = 2 * sizeof(uint64_t);
 
 PyObject* generator_get_state(PyObject* self, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    refuse_recording(state_changes);
     const GeneratorState& state = as_generator(self)->state;
     const uint64_t words[2] = {state.seed, state.offset};
     const Device own = as_generator(self)->device;
@@ -133,6 +140,7 @@ PyObject* generator_set_state(PyObject* self, PyObject* object) {
 }
 
 PyObject* generator_get_offset(PyObject* self, PyObject*) {
+  refuse_recording(state_changes);
   return PyLong_FromUnsignedLongLong(as_generator(self)->state.offset);
 }
 
@@ -145,6 +153,7 @@ PyObject* generator_set_offset(PyObject* self, PyObject* object) {
       PyErr_Clear();
       raise(PyExc_RuntimeError, "set_offset(): an offset is between 0 and 2**64 - 1");
     }
+    refuse_recording(state_changes);
     as_generator(self)->state.offset = offset;
     return Py_NewRef(Py_None);
   });
@@ -207,6 +216,7 @@ PyType_Spec generator_spec = {"candelabra.Generator", sizeof(GeneratorObject), 0
 PyObject* manual_seed(PyObject*, PyObject* object) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     const uint64_t seed = seed_from_object(object);
+    refuse_recording(state_changes);
     manual_seed_value = seed;
     for (std::vector<GeneratorObject*>& of_type : default_generators) {
       for (GeneratorObject* generator : of_type) {

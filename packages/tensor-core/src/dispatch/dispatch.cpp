@@ -6,6 +6,7 @@
 #include "dispatch/outputs.hpp"
 #include "dispatch/python_kernel.hpp"
 #include "operators/operator.hpp"
+#include "record/refuse.hpp"
 
 namespace candelabra {
 
@@ -259,6 +260,7 @@ void compute_by_kernel(Call& call) {
     }
   }
   if (kernel.compiled == compute_nothing) [[unlikely]] {
+    refuse_recording("tensors on the device meta have no values");
     check(!(op.tags & tag_data_dependent), PyExc_NotImplementedError, call.name(),
           "(): the shape of the result depends on the data, and tensors on the device meta have none");
   } else if (kernel.compiled) [[likely]] {

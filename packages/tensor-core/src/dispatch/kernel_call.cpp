@@ -12,6 +12,7 @@
 #include "dispatch/python_kernel.hpp"
 #include "operators/operator.hpp"
 #include "python/gil.hpp"
+#include "record/recorder.hpp"
 
 namespace candelabra {
 
@@ -21,18 +22,15 @@ namespace {
 constexpr int64_t release_threshold = 1 << 15;
 constexpr size_t error_capacity = 1024;
 
-struct ReleaseStorage {
-  void operator()(Storage* storage) const { release(storage); }
-};
-
 // What a kernel gets. The services that take a cb_call, which is first, cast it back to the frame.
 struct Frame {
   cb_call call;
-  Call* owner;
+  Call* owner;  // null where a program replays the call
+  Device device;
   cb_tensor outputs[max_outputs];
   cb_value values[max_arguments];
   uint64_t content_versions[max_arguments];
-  std::vector<std::unique_ptr<Storage, ReleaseStorage>> workspaces;
+  std::vector<StorageRef> workspaces;
   PyThreadState* unlocked = nullptr;  // set while the kernel runs without the GIL
   bool has_raised = false;            // a service has set a Python exception
   uint32_t allocated = 0;             // bit mask: outputs that allocate_output() has allocated
@@ -198,6 +196,14 @@ int32_t serve(cb_call* kernel_call, Body&& body) {
         to_text(call.device), " failed with status ", status, " and left no message");
 }
 
+int32_t invoke(Frame& frame, const Kernel& kernel, bool is_unlocked) {
+  if (!is_unlocked) return kernel.compiled(&frame.call);
+  frame.unlocked = PyEval_SaveThread();
+  const int32_t status = kernel.compiled(&frame.call);
+  restore_thread(std::exchange(frame.unlocked, nullptr));
+  return status;
+}
+
 int64_t elements_accessed(const Call& call) {
   int64_t elements = 0;
   for (int k = 0; k < call.output_count; ++k)
@@ -262,6 +268,7 @@ void call_kernel(Call& call, const Kernel& kernel) {
   Frame frame;
   cb_call& c = frame.call;
   frame.owner = &call;
+  frame.device = call.device;
   frame.error[0] = 0;
   c.size = sizeof(cb_call);
   c.host = &host_services;
@@ -298,28 +305,61 @@ void call_kernel(Call& call, const Kernel& kernel) {
     for (int i = 0; i < call.argument_count; ++i)
       frame.content_versions[i] = call[i].is_tensor() ? contents_of(call[i].tensor->storage) : 0;
   }
-  int32_t status;
   // The work of a custom kernel does not follow from its arguments. A kernel whose result shape
   // depends on data waits for its device where that is asynchronous; the device may wait for what
   // another thread has yet to queue.
   const bool is_unlocked = call.op.tags & tag_data_dependent
                                ? device_type(call.device).has(CB_CAP_ASYNCHRONOUS)
                                : (call.op.tags & tag_custom) || elements_accessed(call) >= release_threshold;
-  if (is_unlocked) {
-    frame.unlocked = PyEval_SaveThread();
-    status = kernel.compiled(&c);
-    restore_thread(std::exchange(frame.unlocked, nullptr));
-  } else {
-    status = kernel.compiled(&c);
-  }
-  if (status != CB_OK || frame.has_raised) [[unlikely]]
+  Recorder* const active = recorder();
+  if (active) [[unlikely]]
+    active->note_kernel(call, kernel, c, is_unlocked);
+  const int32_t status = invoke(frame, kernel, is_unlocked);
+  if (status != CB_OK || frame.has_raised) [[unlikely]] {
+    if (active) active->forget_kernel();
     raise_kernel_failure(call, frame, status);
+  }
+  if (active && frame.allocated) [[unlikely]]
+    active->refuse(text("the kernel of ", call.name(), "() chooses the size of a result"));
+}
+
+void replay_kernel(const ReplayedCall& call) {
+  Frame frame;
+  cb_call& c = frame.call;
+  frame.owner = nullptr;
+  frame.device = call.device;
+  frame.error[0] = 0;
+  c.size = sizeof(cb_call);
+  c.host = &host_services;
+  c.backend = call.kernel.backend;
+  c.operator_name = call.op.functional ? call.op.functional->schema.name.c_str() : call.op.schema.name.c_str();
+  c.device_index = call.device.index;
+  c.output_count = call.output_count;
+  c.argument_count = call.argument_count;
+  c.reserved = 0;
+  c.outputs = call.outputs;
+  c.arguments = call.arguments;
+  c.stream = current_stream(call.device);
+  c.random_seed = call.random.seed;
+  c.random_offset = call.random.offset;
+  c.error = frame.error;
+  c.error_capacity = sizeof frame.error;
+  c.content_versions = call.content_versions;
+  const int32_t status = invoke(frame, call.kernel, call.is_unlocked);
+  if (status == CB_OK && !frame.has_raised) [[likely]]
+    return;
+  if (frame.has_raised) throw PythonError();
+  frame.error[error_capacity - 1] = 0;
+  raise(exception_of_status(status), call.op.schema.name, "(): ", frame.error[0] ? frame.error : "the kernel failed",
+        " (in a compiled program)");
 }
 
 // ---- services that kernels call
 
 int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const int64_t* sizes) {
   return serve(kernel_call, [&](Frame& frame) {
+    check(frame.owner, backend_error,
+          "a replayed kernel asked for the memory of an output, which it did not when it was recorded");
     Call& call = *frame.owner;
     const std::string& distribution = device_type(call.device).distribution;
     check(index >= 0 && index < call.output_count, backend_error, distribution, ": the kernel of ", call.name(),
@@ -347,7 +387,7 @@ int32_t allocate_workspace(cb_call* kernel_call, uint64_t bytes, cb_memory* resu
   *result = {};
   return serve(kernel_call, [&](Frame& frame) {
     if (bytes == 0) return;
-    frame.workspaces.emplace_back(make_storage(frame.owner->device, bytes));
+    frame.workspaces.emplace_back(make_storage(frame.device, bytes));
     *result = memory_at({*frame.workspaces.back(), 0});
   });
 }

@@ -2,6 +2,7 @@
 // take the call.
 #pragma once
 
+#include "device/random.hpp"
 #include "dispatch/call.hpp"
 
 namespace candelabra {
@@ -10,6 +11,21 @@ struct Kernel;
 
 // Calls a compiled kernel, whose outputs have memory. Throws what it reports.
 void call_kernel(Call& call, const Kernel& kernel);
+
+// A recorded call with complete descriptors, which a program replays (record/program.cpp).
+struct ReplayedCall {
+  const Operator& op;
+  const Kernel& kernel;
+  Device device;
+  cb_tensor* outputs;
+  int output_count;
+  const cb_value* arguments;
+  int argument_count;
+  const uint64_t* content_versions;  // null unless the kernel reads them
+  GeneratorState random;
+  bool is_unlocked;
+};
+void replay_kernel(const ReplayedCall& call);
 
 // The dtype that the kernel computes in: of the first tensor argument as the kernel sees it, or of
 // the first output.

@@ -8,6 +8,7 @@
 #include "dispatch/dispatch_hook.hpp"
 #include "dispatch/outputs.hpp"
 #include "operators/operator.hpp"
+#include "record/refuse.hpp"
 
 namespace candelabra {
 
@@ -136,6 +137,7 @@ Ref<> arguments_tuple(Call& call, Ref<> first) {
 Ref<> call_unrecorded(Call& call, PyObject* function, const Ref<>& arguments) {
   Ref<> keywords;
   if (call.op.tags & tag_random) {
+    refuse_recording("a decomposition or a kernel in Python takes random numbers");
     const GeneratorState taken = take_random_numbers(call);
     keywords = owned(Py_BuildValue("{s:K,s:K}", "seed", static_cast<unsigned long long>(taken.seed), "offset",
                                    static_cast<unsigned long long>(taken.offset)));
@@ -147,6 +149,7 @@ Ref<> call_unrecorded(Call& call, PyObject* function, const Ref<>& arguments) {
 }  // namespace
 
 void call_python_kernel(Call& call, PyObject* function) {
+  refuse_recording("a kernel in Python computes");
   Ref<> capsule;
   const Ref<> arguments = arguments_tuple(call, first_argument(call, capsule));
   const Ref<> result = call_unrecorded(call, function, arguments);

@@ -7,6 +7,7 @@
 #include "dispatch/call.hpp"
 #include "dispatch/dispatch_hook.hpp"
 #include "interop/interop.hpp"
+#include "record/refuse.hpp"
 
 namespace candelabra {
 
@@ -227,6 +228,7 @@ cb_scalar load_scalar(Dtype dtype, const void* element) {
 
 cb_scalar item(TensorObject* self) {
   check(self->numel == 1, PyExc_RuntimeError, "a Tensor with ", self->numel, " elements cannot be converted to Scalar");
+  refuse_recording("item(), bool(), int() or float() reads the value of a tensor");
   if (dispatch_hook() && is_wrapper(as_object(self))) {
     return scalar_from_object(owned(PyObject_CallMethod(as_object(self), "item", nullptr)).get());
   }

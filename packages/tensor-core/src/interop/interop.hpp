@@ -47,6 +47,8 @@ void wait_for(Device device);
 // Copy bytes between host memory and a storage; complete on return.
 void copy_bytes_to_host(void* destination, Position source, size_t bytes);
 void copy_bytes_from_host(Position destination, const void* source, size_t bytes);
+// On one device.
+void copy_bytes_within(Position destination, Position source, size_t bytes);
 // Where element 0 of a tensor lies.
 inline Position position_of(const TensorObject& tensor) {
   return {*tensor.storage, static_cast<uint64_t>(tensor.offset * itemsize(tensor.dtype))};

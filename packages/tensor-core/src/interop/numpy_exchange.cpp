@@ -7,6 +7,7 @@
 
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
+#include "record/refuse.hpp"
 
 namespace candelabra {
 
@@ -329,6 +330,7 @@ TensorRef copy_of_numpy(PyObject* array, Device device) {
   if (result->storage->is_host_visible) {
     wait_for(device);
     gather(block, result->data());
+    refuse_recording("a tensor is made from a NumPy array; make it outside the function");
     return result;
   }
   std::vector<std::byte> buffer(static_cast<size_t>(result->numel) * itemsize(block.dtype));

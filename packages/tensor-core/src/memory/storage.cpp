@@ -8,6 +8,7 @@
 #include "interop/interop.hpp"
 #include "python/bindings.hpp"
 #include "python/errors.hpp"
+#include "record/recorder.hpp"
 #include "tensor/tensor.hpp"
 
 namespace candelabra {
@@ -101,6 +102,7 @@ PyMethodDef storage_methods[] = {
      "The size in bytes."},
     {"data_ptr",
      [](PyObject* self, PyObject*) {
+       refuse_recording("data_ptr() gives out the address of a tensor");
        root_storage(&of(self))->is_address_known = true;
        return PyLong_FromVoidPtr(is_meta(of(self).device) ? nullptr : of(self).data);
      },
@@ -167,6 +169,8 @@ Storage* make_storage(Device device, size_t bytes) {
   storage->device = device;
   storage->kind = static_cast<uint8_t>(allocation.kind);
   storage->is_host_visible = allocation.host_visible && storage->is_addressable;
+  if (Recorder* active = recorder()) [[unlikely]]
+    active->note_new(*storage);
   return storage;
 }
 
@@ -195,6 +199,9 @@ void copy_memory_facts(Storage& to, const Storage& from) {
 
 void release(Storage* storage) {
   if (--storage->references > 0) return;
+  if (storage->recording) [[unlikely]] {
+    if (Recorder* active = recorder()) active->note_freed(*storage);
+  }
   if (storage->release) {
     storage->release(*storage);
   } else if (storage->handle) {
@@ -229,6 +236,7 @@ Storage* alias_storage(Storage* storage) {
 }
 
 Storage* begin_export(Storage* storage) {
+  refuse_recording("numpy(), DLPack or a buffer gives out the memory of a tensor");
   Storage* root = retain(root_storage(storage));
   ++root->exports;
   return root;
@@ -308,6 +316,7 @@ bool is_resizable(Storage* storage) {
 }
 
 void resize_storage(Storage* storage, Int64Argument bytes, const py::object& new_memory) {
+  refuse_recording("the memory of a tensor is resized");
   Storage* target = new_memory.is_none() ? nullptr : storage_from_object(new_memory.ptr());
   Storage* root = root_storage(storage);
   check(is_resizable(root), PyExc_RuntimeError, "Trying to resize storage that is not resizable");

@@ -36,6 +36,9 @@ struct Storage {
   // list of aliases from alias_storage(), linked by next_alias; borrowed
   Storage* aliases = nullptr;
   Storage* next_alias = nullptr;
+  // Of memory made while a thread records: the recorder, and its number for this memory.
+  uint32_t recording = 0;
+  int32_t recorded_buffer = 0;
 };
 
 Storage* make_storage(Device device, size_t bytes);  // allocates memory; throws OutOfMemoryError

@@ -61,6 +61,7 @@ void register_collectives(py::module_& module);
 void register_storage(py::module_& module);
 void register_shared_memory(py::module_& module);
 void register_dlpack(py::module_& module);
+void register_record(py::module_& module);
 
 }  // namespace candelabra
 

@@ -10,6 +10,7 @@
 #include "operators/fast_path.hpp"
 #include "operators/operator.hpp"
 #include "python/bindings.hpp"
+#include "record/recorder.hpp"
 #include "shapes/shapes.hpp"
 #include "tensor/tensor_type.hpp"
 
@@ -50,10 +51,11 @@ void populate_hot_path(PyObject* module) {
               init_random(module);
   for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
                                  data_functions, numpy_functions, random_functions, dispatch_hook_functions,
-                                 torch_function_functions, torch_dispatch_functions}) {
+                                 torch_function_functions, torch_dispatch_functions, record_functions}) {
     done = done && PyModule_AddFunctions(module, functions) == 0;
   }
-  if (!done || !init_torch_function(module) || !init_torch_dispatch(module) || !init_overridable(module))
+  if (!done || !init_torch_function(module) || !init_torch_dispatch(module) || !init_overridable(module) ||
+      !init_replayer(module))
     throw PythonError();
 }
 
@@ -93,6 +95,7 @@ PyObject* create_module() {
   register_accelerator_graphs(module);
   register_collectives(module);
   register_shared_memory(module);
+  register_record(module);
   register_dlpack(module);
   register_settings(module);
   module.attr("ABI_MAJOR") = CB_ABI_MAJOR;

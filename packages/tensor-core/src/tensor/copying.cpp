@@ -9,6 +9,7 @@
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
 #include "python/gil.hpp"
+#include "record/recorder.hpp"
 
 namespace candelabra {
 
@@ -36,7 +37,10 @@ bool same_block(const TensorObject& a, const TensorObject& b) {
   return same_geometry(a, b) && is_dense_and_non_overlapping(a);
 }
 
+}  // namespace
+
 void copy_bytes_within(Position destination, Position source, size_t bytes) {
+  const NoRecording noted_as_a_whole;
   const Device device = source.storage.device;
   const DeviceType& type = device_type(device);
   if (!type.table->copy_within) {
@@ -52,6 +56,8 @@ void copy_bytes_within(Position destination, Position source, size_t bytes) {
   }
   if (status != CB_OK) raise_backend_failure(type, "copy_within", status);
 }
+
+namespace {
 
 // Queues the copy and returns true, if the backend can. The backend keeps the host memory alive
 // until the copy is done.
@@ -151,6 +157,7 @@ void copy_bytes_to_host(void* destination, Position source, size_t bytes) {
   if (bytes == 0) return;
   const Device device = source.storage.device;
   check(!is_meta(device), PyExc_NotImplementedError, no_data);
+  refuse_recording("the host reads the values of a tensor");
   const DeviceType& type = device_type(device);
   if (source.storage.is_host_visible && bytes < direct_bytes) {
     wait_for(device);
@@ -168,6 +175,7 @@ void copy_bytes_to_host(void* destination, Position source, size_t bytes) {
 
 void copy_bytes_from_host(Position destination, const void* source, size_t bytes) {
   if (bytes == 0) return;
+  note_host_write(destination.storage);
   const Device device = destination.storage.device;
   const DeviceType& type = device_type(device);
   if (destination.storage.is_host_visible && bytes < direct_bytes) {
@@ -194,12 +202,15 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
   if (bytes == 0 || destination->data() == source->data()) return true;
   const Device device = destination->device();
   if (device != source->device()) {
+    refuse_recording("a tensor is copied to another device");
     copy_bytes_between(position_of(*destination), position_of(*source), bytes, non_blocking);
     return true;
   }
   if (share_memory_partly(*destination, *source)) return false;
   if (destination->storage->is_host_visible && source->storage->is_host_visible) {
     if (bytes < direct_bytes) {
+      if (Recorder* active = recorder()) [[unlikely]]
+        active->note_copy(*destination, *source, bytes);
       wait_for(device);
       std::memcpy(destination->data(), source->data(), bytes);
       return true;
@@ -207,6 +218,8 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
     // The kernel, if there is one, may use several threads for a large copy in host memory.
     if (required_operator("copy_").kernels[device.type].compiled) return false;
   }
+  if (Recorder* active = recorder()) [[unlikely]]
+    active->note_copy(*destination, *source, bytes);
   copy_bytes_within(position_of(*destination), position_of(*source), bytes);
   return true;
 }
@@ -260,6 +273,7 @@ TensorRef to_device(TensorObject* self, Device device, bool non_blocking) {
         make_tensor(make_pinned_storage(from, bytes), block->dtype, block->sizes, preserved_strides(*block.get()), 0);
   else
     result = empty_strided(block->sizes, preserved_strides(*block.get()), block->dtype, device);
+  refuse_recording("a tensor is copied to another device");
   if (bytes) copy_bytes_between(position_of(*result.get()), position_of(*block.get()), bytes, non_blocking);
   return result;
 }
@@ -288,6 +302,8 @@ void fill(TensorObject* self, const cb_scalar& value) {
     if (size == 2) words[0] = (words[0] & 0xffff) * 0x0001000100010001;
     if (size == 4) words[0] = (words[0] & 0xffffffff) * 0x0000000100000001;
     if (size <= 8) words[1] = words[0];
+    if (Recorder* active = recorder()) [[unlikely]]
+      active->note_fill(*self, words, static_cast<size_t>(bytes));
     char* memory = self->data();
     int64_t done = 0;
     for (; done + 16 <= bytes; done += 16) std::memcpy(memory + done, words, 16);

@@ -8,6 +8,7 @@
 #include "dispatch/dispatch_hook.hpp"
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
+#include "record/refuse.hpp"
 
 namespace candelabra {
 
@@ -479,6 +480,7 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
   if (result->storage->is_host_visible) {
     wait_for(target);
     reader.write(result_dtype, result->data());
+    note_host_write(*result->storage);
   } else {
     std::vector<std::byte> buffer(static_cast<size_t>(result->numel) * itemsize(result_dtype));
     reader.write(result_dtype, buffer.data());
@@ -488,6 +490,7 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
 }
 
 PyObject* nested_list(TensorObject* self) {
+  refuse_recording("tolist() reads the values of a tensor");
   if (self->storage->is_host_visible && !(dispatch_hook() && is_wrapper(as_object(self)))) {
     wait_for(self->device());
     // Making lists may collect garbage, which may run any code and replace the tensor's memory. So

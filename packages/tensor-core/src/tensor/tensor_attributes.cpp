@@ -6,6 +6,7 @@
 #include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
+#include "record/refuse.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -331,6 +332,7 @@ PyMethodDef own_methods[] = {
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
+       refuse_recording("data_ptr() gives out the address of a tensor");
        root_storage(tensor->storage)->is_address_known = true;
        return PyLong_FromVoidPtr(tensor->numel && !is_meta(tensor->device()) ? tensor->data() : nullptr);
      },

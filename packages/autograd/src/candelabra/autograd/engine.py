@@ -223,6 +223,9 @@ class Walk:
 
     def run(self) -> None:
         """Run until no node is pending."""
+        if self.free and _C.is_recording():
+            for node, *_ in self.pending.values():
+                _C.note_backward(node)
         before = _C.set_grad_enabled(self.create_graph)
         # Gradients are computed on the values of subclasses: no override sees the formulas.
         overrides = _C.set_torch_function_state(2)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
-from .fused import FusedOptimizer
+from .fused import FusedOptimizer, check_equal_steps
 from .stepping import add_quotient_, as_real, check_lr, number
 
 
@@ -45,6 +46,7 @@ class Adagrad(FusedOptimizer):
     """
 
     _operator_name = "_fused_adagrad_"
+    _live_options = ("lr", "weight_decay", "eps", "initial_lr")
 
     def __init__(
         self,
@@ -105,15 +107,31 @@ class Adagrad(FusedOptimizer):
                 bucket,
                 bucket_grads,
                 [state["sum"] for state in states],
-                float(group["lr"]),
-                group["lr_decay"],
-                group["weight_decay"],
-                group["eps"],
-                group["maximize"],
-                step,
+                *self._options(group, step),
             )
+            if _C.is_recording():
+                _C.record_live(partial(self._replay, group, states))
             for state in states:
                 state["step"] = step
+
+    def _options(self, group: dict[str, Any], step: int) -> tuple[Any, ...]:
+        """Return the operator's scalar arguments."""
+        return (
+            float(group["lr"]),
+            group["lr_decay"],
+            group["weight_decay"],
+            group["eps"],
+            group["maximize"],
+            step,
+        )
+
+    def _replay(self, group: dict[str, Any], states: list[dict[str, Any]]) -> tuple[Any, ...]:
+        """Advance the states as a step does, and return the operator's numbers."""
+        check_equal_steps(states)
+        step = states[0]["step"] + 1
+        for state in states:
+            state["step"] = step
+        return self._options(group, step)
 
     def _step_plain(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
-from .fused import FusedOptimizer
+from .fused import FusedOptimizer, check_equal_steps
 from .stepping import add_quotient_, as_real, check_adam_options, number
 
 
@@ -54,6 +55,7 @@ class Adam(FusedOptimizer):
     """
 
     _operator_name = "_fused_adam_"
+    _live_options = ("lr", "betas", "eps", "weight_decay", "initial_lr")
 
     def __init__(
         self,
@@ -107,7 +109,6 @@ class Adam(FusedOptimizer):
         return states
 
     def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        beta1, beta2 = group["betas"]
         amsgrad = group["amsgrad"]
         for step, bucket, bucket_grads, states in self._by_step(params, grads, self._states(group, params)):
             self._operator(
@@ -116,18 +117,35 @@ class Adam(FusedOptimizer):
                 [state["exp_avg"] for state in states],
                 [state["exp_avg_sq"] for state in states],
                 [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
-                float(group["lr"]),
-                float(beta1),
-                float(beta2),
-                group["eps"],
-                float(group["weight_decay"]),
-                group["decoupled_weight_decay"],
-                amsgrad,
-                group["maximize"],
-                step,
+                *self._options(group, step),
             )
+            if _C.is_recording():
+                _C.record_live(partial(self._replay, group, states))
             for state in states:
                 state["step"] = step
+
+    def _options(self, group: dict[str, Any], step: int) -> tuple[Any, ...]:
+        """Return the operator's scalar arguments."""
+        beta1, beta2 = group["betas"]
+        return (
+            float(group["lr"]),
+            float(beta1),
+            float(beta2),
+            group["eps"],
+            float(group["weight_decay"]),
+            group["decoupled_weight_decay"],
+            group["amsgrad"],
+            group["maximize"],
+            step,
+        )
+
+    def _replay(self, group: dict[str, Any], states: list[dict[str, Any]]) -> tuple[Any, ...]:
+        """Advance the states as a step does, and return the operator's numbers."""
+        check_equal_steps(states)
+        step = states[0]["step"] + 1
+        for state in states:
+            state["step"] = step
+        return self._options(group, step)
 
     def _step_plain(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from candelabra import Tensor, enable_grad, ops
+from candelabra import _C, Tensor, enable_grad, ops
 
 from .plain import PlainOptimizer
 from .stepping import SteppedOptimizer, as_real, recording
@@ -23,6 +24,10 @@ class FusedOptimizer(SteppedOptimizer):
 
     #: Name of the operator in candelabra.ops.
     _operator_name: str
+
+    #: Options of a group that a compiled step reads anew in each call. Without any, steps are not
+    #: compiled.
+    _live_options: tuple[str, ...] = ()
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self._operator = getattr(ops, self._operator_name)
@@ -89,6 +94,7 @@ class FusedOptimizer(SteppedOptimizer):
             if (kernel or (group.get("fused") and active[0].is_floating_point())) and self._may_fuse(group):
                 self._step_fused(group, active, grads)
             else:
+                _C.refuse_recording(f"{type(self).__name__} steps without its fused operator")
                 with recording(group):
                     if group.get("differentiable"):
                         self._fresh_states(active)
@@ -157,6 +163,8 @@ class FusedPlainOptimizer(FusedOptimizer, PlainOptimizer):
         """Return the operator's scalar arguments, from a state before and after the step."""
         raise NotImplementedError(f"{type(self).__name__} defines no _options()")
 
+    _live_options = ("lr", "betas", "eps", "weight_decay", "initial_lr")
+
     def _after(self, group: dict[str, Any], state: Any) -> dict[str, Any]:
         """Return the numbers of a state after the next step."""
         return {"step": state["step"] + 1}
@@ -175,14 +183,41 @@ class FusedPlainOptimizer(FusedOptimizer, PlainOptimizer):
             after = self._after(group, states[0])
             kept = ([state[name] for state in states] for name in self._kept)
             self._operator(bucket, bucket_grads, *kept, *self._options(group, states[0], after))
+            if _C.is_recording():
+                _C.record_live(partial(self._replay, group, states))
             for state in states:
                 state.update(after)
+
+    def _replay(self, group: dict[str, Any], states: list[dict[str, Any]]) -> tuple[Any, ...]:
+        """Advance the states as a step does, and return the operator's numbers."""
+        check_equal_steps(states)
+        after = self._after(group, states[0])
+        options = self._options(group, states[0], after)
+        for state in states:
+            state.update(after)
+        return options
 
     def _step_plain(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]
     ) -> None:
         for owner in owners:
             self._step_one(group, owner)
+
+
+def check_equal_steps(states: list[dict[str, Any]]) -> None:
+    """Raise if states that were stepped by one kernel have different step counts.
+
+    Raises
+    ------
+    RuntimeError
+        If the counts differ, because a program changed them.
+    """
+    step = states[0]["step"]
+    if any(state["step"] != step for state in states):
+        raise RuntimeError(
+            "the step counts of an optimizer's states have been changed since the step was compiled; call "
+            "candelabra.compiler.reset()"
+        )
 
 
 class _Plan:

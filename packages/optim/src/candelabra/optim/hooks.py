@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from candelabra import _C
 from candelabra.hooks import RemovableHandle
 
 #: Hooks that run for every optimizer.
@@ -36,12 +37,22 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return add(global_post, hook)
 
 
+def refuse_unless_live(optimizer: Any) -> None:
+    """End the recording of a compiled program if it could not repeat the step of this optimizer."""
+    if not getattr(optimizer, "_live_options", ()):
+        _C.refuse_recording(f"{type(optimizer).__name__}.step() computes with Python numbers that change")
+    elif global_pre or global_post or optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        _C.refuse_recording(f"{type(optimizer).__name__} has step hooks")
+
+
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `step` so that it runs the hooks and appears in profiles under PyTorch's name."""
 
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True
+        if _C.is_recording():
+            refuse_unless_live(self)
         profiler = sys.modules.get("candelabra.autograd.profiler")
         if profiler is None:  # the profiler is not loaded, so no profile is being recorded
             return around(self, args, kwargs)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .fused import FusedOptimizer
 from .stepping import add_quotient_, add_scaled_, as_real, check_lr, number
@@ -46,6 +47,7 @@ class RMSprop(FusedOptimizer):
     """
 
     _operator_name = "_fused_rmsprop_"
+    _live_options = ("lr", "weight_decay", "eps", "initial_lr")
 
     def __init__(
         self,
@@ -108,6 +110,16 @@ class RMSprop(FusedOptimizer):
             [state["square_avg"] for state in states],
             [state["grad_avg"] for state in states] if group["centered"] else [],
             [state["momentum_buffer"] for state in states] if group["momentum"] > 0 else [],
+            *self._options(group),
+        )
+        if _C.is_recording():
+            _C.record_live(partial(self._replay, group, states))
+        for state in states:
+            state["step"] += 1
+
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the operator's scalar arguments."""
+        return (
             float(group["lr"]),
             group["alpha"],
             group["eps"],
@@ -116,8 +128,12 @@ class RMSprop(FusedOptimizer):
             group["centered"],
             group["maximize"],
         )
+
+    def _replay(self, group: dict[str, Any], states: list[dict[str, Any]]) -> tuple[Any, ...]:
+        """Advance the states as a step does, and return the operator's numbers."""
         for state in states:
             state["step"] += 1
+        return self._options(group)
 
     def _step_plain(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], owners: list[Tensor]

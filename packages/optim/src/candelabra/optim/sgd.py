@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .fused import FusedOptimizer
 from .stepping import add_scaled_, as_real, check_lr, number
@@ -51,6 +52,7 @@ class SGD(FusedOptimizer):
     """
 
     _operator_name = "_fused_sgd_"
+    _live_options = ("lr", "weight_decay", "dampening", "initial_lr")
 
     def __init__(
         self,
@@ -86,30 +88,41 @@ class SGD(FusedOptimizer):
         }
         super().__init__(params, defaults)
 
-    def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        momentum = group["momentum"]
-        options = (
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the operator's scalar arguments of a step that is not the first."""
+        return (
             float(group["lr"]),
             float(group["weight_decay"]),
-            momentum,
+            group["momentum"],
             group["dampening"],
             group["nesterov"],
             group["maximize"],
+            False,
         )
-        if momentum == 0:
-            self._operator(params, grads, [], *options, False)
+
+    def _step_fused(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        options = self._options(group)
+        if group["momentum"] == 0:
+            self._operator(params, grads, [], *options)
+            if _C.is_recording():
+                _C.record_live(partial(self._options, group))
             return
         state = self.state
         buffers = [state[parameter].get("momentum_buffer") for parameter in params]
         new = [place for place, buffer in enumerate(buffers) if buffer is None]
         if not new:
-            self._operator(params, grads, buffers, *options, False)
+            self._operator(params, grads, buffers, *options)
+            if _C.is_recording():
+                _C.record_live(partial(self._options, group))
             return
+        _C.refuse_recording("SGD makes momentum buffers in a first step")
         for place in new:
             buffers[place] = candelabra.empty_like(params[place], requires_grad=False)
         for places, first in ((new, True), ([i for i in range(len(params)) if i not in set(new)], False)):
             if places:
-                self._operator(*([every[i] for i in places] for every in (params, grads, buffers)), *options, first)
+                self._operator(
+                    *([every[i] for i in places] for every in (params, grads, buffers)), *options[:-1], first
+                )
         for place in new:
             state[params[place]]["momentum_buffer"] = buffers[place]
 

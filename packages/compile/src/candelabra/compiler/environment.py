@@ -1,0 +1,179 @@
+"""The state that recorded code reads besides its arguments, and the guards on it.
+
+The walk begins at the function, its closure, its arguments and the globals that its code names, and
+goes on through modules, optimizers, containers and the attributes that the code names. A tensor
+that the walk does not find must not be part of a program, because nothing would notice that it has
+been replaced.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import OrderedDict, defaultdict
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import candelabra
+from candelabra import Tensor, backends
+from candelabra.settings import settings
+
+from .frames import RanCode, is_inside, names_of
+from .trees import PLAIN, Description
+
+#: Larger containers are not guarded. A program that uses their tensors is refused.
+_MOST_ENTRIES = 4096
+#: What a guard of items has for a name that is not there.
+MISSING = object()
+#: Attributes of modules that mirror others.
+_MIRRORED = ("_parameters", "_buffers", "_modules")
+_DICTS = (dict, OrderedDict, defaultdict)
+
+
+class Environment:
+    """The guards and the tensors that one walk found."""
+
+    def __init__(self, ran: RanCode) -> None:
+        self._names = ran.names()
+        self._seen: set[int] = set()
+        self._kept: list[Any] = []
+        self.guards: list[Description] = [("modes",)]
+        self.tensors: list[Tensor] = []
+        self._settings()
+        for code, namespace in ran.codes.items():
+            self._globals(namespace, names_of(code))
+
+    def _settings(self) -> None:
+        """Guard the settings of Candelabra that functions of Python look at."""
+        for table in (vars(settings), backends.cuda._attention):
+            self._items(table, table, True)
+        if "candelabra.autograd" in sys.modules:
+            from candelabra.autograd import anomaly, graph
+
+            self._items(vars(anomaly._state), vars(anomaly._state), True)
+            self.guards.append(("list", graph._packing.stack, tuple(graph._packing.stack)))
+
+    def walk(self, *roots: Any) -> None:
+        """Guard what can be reached from these values."""
+        waiting = list(roots)
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, PLAIN) or id(value) in self._seen:
+                continue
+            self._seen.add(id(value))
+            self._kept.append(value)
+            waiting.extend(self._visit(value))
+
+    def _items(self, table: dict[Any, Any], items: dict[Any, Any], exact: bool) -> None:
+        size = len(table) if exact else -1
+        if items or exact:
+            self.guards.append(("items", table, tuple(items.items()), MISSING, size))
+
+    def _globals(self, namespace: dict[str, Any], names: set[str]) -> None:
+        read = {name: namespace.get(name, MISSING) for name in sorted(names)}
+        # Names that are neither there nor builtins are attributes.
+        read = {name: value for name, value in read.items() if value is not MISSING}
+        self._items(namespace, read, False)
+        self.walk(*read.values())
+
+    def _visit(self, value: Any) -> list[Any]:
+        if isinstance(value, Tensor):
+            self.tensors.append(value)
+            return []
+        if isinstance(value, type | BuiltinFunctionType | candelabra.Generator):
+            return []
+        if isinstance(value, FunctionType):
+            return self._function(value)
+        if isinstance(value, MethodType):
+            return [value.__self__, value.__func__]
+        if isinstance(value, functools.partial):
+            return [value.func, *value.args, *value.keywords.values()]
+        if isinstance(value, CellType):
+            return self._cell(value)
+        if isinstance(value, ModuleType):
+            if not is_inside(getattr(value, "__file__", None)):
+                self._globals(vars(value), self._names)
+            return []
+        if type(value) in _DICTS:
+            if len(value) > _MOST_ENTRIES:
+                return []
+            self._items(value, value, True)
+            return [*value.keys(), *value.values()]
+        if isinstance(value, list):
+            if len(value) > _MOST_ENTRIES:
+                return []
+            self.guards.append(("list", value, tuple(value)))
+            return value
+        if isinstance(value, tuple):
+            return list(value) if len(value) <= _MOST_ENTRIES else []
+        return self._object(value)
+
+    def _function(self, function: FunctionType) -> list[Any]:
+        following: list[Any] = [*(function.__closure__ or ()), *(function.__defaults__ or ())]
+        following.extend((function.__kwdefaults__ or {}).values())
+        wrapped = function.__dict__.get("__wrapped__")
+        if wrapped is not None:
+            following.append(wrapped)
+        if not is_inside(function.__code__.co_filename):
+            self._globals(function.__globals__, names_of(function.__code__))
+        return following
+
+    def _cell(self, cell: CellType) -> list[Any]:
+        try:
+            contents = cell.cell_contents
+        except ValueError:
+            return []
+        self.guards.append(("cell", cell, contents))
+        return [contents]
+
+    def _object(self, value: Any) -> list[Any]:
+        attributes = getattr(value, "__dict__", None)
+        kind = type(value)
+        if not isinstance(attributes, dict):
+            return []
+        # A lookup gives the class the version that the guard compares.
+        getattr(kind, "__module__", None)
+        self.guards.append(("class", kind))
+        if _is_module(value):
+            read = {name: entry for name, entry in attributes.items() if name not in _MIRRORED}
+            self._items(attributes, read, True)
+            return list(read.values())
+        if _is_optimizer(value):
+            return self._optimizer(value, attributes)
+        read = {name: entry for name, entry in attributes.items() if name in self._names}
+        self._items(attributes, read, False)
+        return list(read.values())
+
+    def _optimizer(self, optimizer: Any, attributes: dict[str, Any]) -> list[Any]:
+        live = getattr(optimizer, "_live_options", ())
+        numbers = getattr(optimizer, "_numbers", ())
+        hooks = {name: table for name, table in attributes.items() if name.endswith("_hooks")}
+        self._items(
+            attributes,
+            {"param_groups": optimizer.param_groups, "state": optimizer.state, **hooks},
+            False,
+        )
+        following: list[Any] = [*hooks.values()]
+        self.guards.append(("list", optimizer.param_groups, tuple(optimizer.param_groups)))
+        for group in optimizer.param_groups:
+            fixed = {name: option for name, option in group.items() if name not in live}
+            self._items(group, fixed, True)
+            following.extend(fixed.values())
+        self._items(optimizer.state, optimizer.state, True)
+        for parameter, state in list(optimizer.state.items()):
+            following.append(parameter)
+            if isinstance(state, dict):
+                kept = {name: entry for name, entry in state.items() if name not in numbers}
+                self._items(state, kept, True)
+                following.extend(kept.values())
+        return following
+
+
+def _is_module(value: Any) -> bool:
+    nn = sys.modules.get("candelabra.nn")
+    return nn is not None and isinstance(value, nn.Module)
+
+
+def _is_optimizer(value: Any) -> bool:
+    optim = sys.modules.get("candelabra.optim")
+    return optim is not None and isinstance(value, optim.Optimizer)

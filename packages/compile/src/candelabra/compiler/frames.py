@@ -1,0 +1,89 @@
+"""Which of the program's code runs in a call: the names of that code say which state it reads."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any, Self
+
+import candelabra
+
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_SITES = (_LIBRARY + "site-packages", _LIBRARY + "dist-packages")
+
+
+@functools.lru_cache(maxsize=4096)
+def is_inside(file: str | None) -> bool:
+    """Return whether a file is Candelabra's own, or Python's.
+
+    Its code reads no state that a program changes, or state that the core guards.
+    """
+    if not file or file.startswith("<frozen"):
+        return True
+    if file.startswith(_LIBRARY):
+        inside = not file.startswith(_SITES)
+        if inside:
+            return True
+    return any(file.startswith(folder + os.sep) for folder in candelabra.__path__)
+
+
+class RanCode:
+    """Collects the code of the program that runs on this thread while it is entered.
+
+    A profile function that is set, such as cProfile's, is called as well.
+    """
+
+    def __init__(self) -> None:
+        #: By code object: the namespace of its module.
+        self.codes: dict[CodeType, dict[str, Any]] = {}
+        #: What had an effect outside the program's values: the function, its file and line; or None.
+        self.effect: tuple[str, str, int] | None = None
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = sys.getprofile()
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        sys.setprofile(self._before)
+
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            code = frame.f_code
+            if code not in self.codes and not is_inside(code.co_filename):
+                self.codes[code] = frame.f_globals
+        elif event == "c_call" and self.effect is None and _has_effect(argument):
+            self.effect = (argument.__name__, *line_of(frame))
+        if self._before is not None:
+            self._before(frame, event, argument)
+
+    def names(self) -> set[str]:
+        """Return the names of globals and attributes that the code uses, and those of its parts."""
+        return {name for code in self.codes for name in names_of(code)}
+
+
+def _has_effect(function: Any) -> bool:
+    """Return whether a built-in function prints or writes to a file."""
+    return function is print or (
+        isinstance(getattr(function, "__self__", None), io.IOBase) and function.__name__ in ("write", "writelines")
+    )
+
+
+def line_of(frame: FrameType | None) -> tuple[str, int]:
+    """Return the file and line of the innermost frame outside Candelabra and Python."""
+    while frame is not None and is_inside(frame.f_code.co_filename):
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def names_of(code: CodeType) -> set[str]:
+    """Return the names that a code object and the functions defined in it use."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= names_of(constant)
+    return names

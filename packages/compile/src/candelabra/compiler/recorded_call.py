@@ -1,0 +1,102 @@
+"""One call that is run and recorded, and what it says about replaying it."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+from candelabra import _C, Tensor
+
+from .environment import Environment
+from .frames import RanCode
+from .trees import Description, UnsupportedError, describe, strange_leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class RecordedCall:
+    """A call, its recording, and the state around it.
+
+    The call is made for real: its result and its effects are those of an ordinary call.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.inputs: list[Tensor] = []
+        self.positional = tuple(describe(value, self.inputs) for value in args)
+        self.keywords = tuple((name, describe(value, self.inputs)) for name, value in kwargs.items())
+        self.recording = _C.Recording()
+        self.ran = RanCode()
+        self.environment: Environment | None = None
+        #: The gradients when the call began, of the tensors of the environment and of the inputs.
+        self.gradients: dict[int, Tensor | None] = {}
+        self.result: Any = None
+        self.outputs: list[Tensor] = []
+        self.form: Description = ()
+        #: Memory made in the call that lives on.
+        self.living: set[int] = set()
+        self._last_buffers: list[int] = []
+
+    def look_around(self, ran: RanCode) -> None:
+        """Note the state that the code of an earlier recorded call read, before this call runs."""
+        environment = Environment(ran)
+        environment.walk(self.function, *(value for value in (*self.args, *self.kwargs.values())))
+        inputs = {id(tensor) for tensor in self.inputs}
+        environment.tensors = [tensor for tensor in environment.tensors if id(tensor) not in inputs]
+        self.environment = environment
+        self.gradients = {id(tensor): tensor._grad for tensor in (*environment.tensors, *self.inputs)}
+
+    def run(self) -> Any:
+        """Make the call. Returns its result."""
+        recording = self.recording
+        recording.start()
+        try:
+            with self.ran:
+                self.result = self.function(*self.args, **self.kwargs)
+            self._look_at_living()
+        finally:
+            recording.stop()
+        # Memory that no operator used gets a number too, after that which some did.
+        for tensor in (*self.inputs, *(self.environment.tensors if self.environment else ())):
+            recording.register(tensor)
+        return self.result
+
+    def _look_at_living(self) -> None:
+        """Find the memory that lives on, and whether cycles of garbage hold some of it."""
+        try:
+            self.form = describe(self.result, self.outputs)
+        except UnsupportedError:
+            return
+        known = {self.recording.find(tensor) for tensor in self.outputs}
+        known |= {self.recording.find(grad) for grad in self._new_gradients()}
+        if not known.issuperset(self.recording.living):
+            gc.collect()
+        self.living = set(self.recording.living) - known
+
+    def _new_gradients(self) -> list[Tensor]:
+        tensors = self.environment.tensors if self.environment else ()
+        return [grad for tensor in tensors if (grad := tensor._grad) is not None]
+
+    def forget(self) -> RecordedCall:
+        """Give up the arguments and the results, and keep what later calls are compared with."""
+        self.args, self.kwargs, self.result = (), {}, None
+        self.inputs, self.outputs, self.environment, self.gradients = [], [], None, {}
+        return self
+
+    def refusal(self) -> tuple[str, str, int] | None:
+        """Return why no program can be made of the recording, with a file and a line, or None."""
+        reason: tuple[str, str, int] | None = self.recording.reason
+        if reason is not None:
+            return reason
+        if self.ran.effect is not None:
+            name, file, line = self.ran.effect
+            return (f"{name}() writes, which a replay would not repeat", file, line)
+        if not self.form:
+            return ("containers of the result are nested too deeply", "", 0)
+        strange = strange_leaf(self.form)
+        if strange is not None:
+            return (f"the result holds a {type(strange).__name__}, which a replay could not make", "", 0)
+        return None

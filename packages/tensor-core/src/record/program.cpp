@@ -1,0 +1,357 @@
+#include "record/program.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "device/streams.hpp"
+#include "dispatch/kernel_call.hpp"
+#include "dispatch/python_kernel.hpp"
+#include "interop/interop.hpp"
+#include "tensor/tensor_type.hpp"
+
+namespace candelabra {
+
+namespace {
+
+constexpr int64_t alignment = 64;
+
+int64_t aligned(size_t bytes) {
+  return (static_cast<int64_t>(bytes) + alignment - 1) / alignment * alignment;
+}
+
+// Writes where a descriptor lies.
+void set_address(cb_tensor& tensor, const Storage& storage, int64_t offset) {
+  tensor.data = storage.is_addressable && storage.data ? static_cast<char*>(storage.data) + offset : nullptr;
+  tensor.storage = storage.handle;
+  tensor.offset = static_cast<uint64_t>(offset);
+  tensor.memory_kind = storage.kind;
+  tensor.flags = (tensor.flags & ~static_cast<uint32_t>(CB_TENSOR_HOST_VISIBLE)) |
+                 (storage.is_host_visible ? uint32_t{CB_TENSOR_HOST_VISIBLE} : 0u);
+}
+
+class Running {
+ public:
+  explicit Running(bool& flag) : flag_(flag) { flag_ = true; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+Program::Program(std::shared_ptr<Recorder> recording, bool is_debugged)
+    : recording_(std::move(recording)), is_debugged_(is_debugged) {}
+
+void Program::finish() {
+  for (const Instruction& instruction : recording_->instructions) {
+    if (&instruction == &recording_->instructions.front()) device_ = instruction.device;
+    check(instruction.device == device_, PyExc_ValueError, "the program uses several devices");
+  }
+  place_buffers();
+  plan_arena();
+  bases_.resize(planned_.size());
+}
+
+void Program::place_buffers() {
+  std::vector<RecordedBuffer>& buffers = recording_->buffers;
+  planned_.resize(buffers.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].buffer < 0 || inputs[k].pinned) continue;
+    Planned& planned = planned_[static_cast<size_t>(inputs[k].buffer)];
+    planned.place = Place::Input;
+    if (planned.input < 0) planned.input = static_cast<int>(k);
+  }
+  for (const Produced& one : produced) {
+    if (one.from == Produced::From::Memory && !buffers[static_cast<size_t>(one.buffer)].is_existing)
+      planned_[static_cast<size_t>(one.buffer)].place = Place::New;
+  }
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    RecordedBuffer& buffer = buffers[b];
+    Planned& planned = planned_[b];
+    if (buffer.is_existing) {
+      planned.version_change = buffer.existing->version - buffer.version;
+      if (planned.place == Place::Input) {
+        recording_->forget_existing(static_cast<int>(b));
+      } else {
+        planned.place = Place::Existing;
+      }
+      continue;
+    }
+    if (planned.place == Place::New || buffer.first < 0) continue;
+    planned.place = Place::Arena;
+    if (buffer.has_constant && !buffer.is_written) {
+      planned.place = Place::Constant;
+      const NoRecording not_recorded;
+      planned.constant = StorageRef(make_storage(device_, buffer.bytes));
+      copy_bytes_from_host({*planned.constant, 0}, buffer.constant.data(), buffer.bytes);
+    }
+  }
+}
+
+// The largest buffers first, each at the lowest offset that no buffer in use at the same time
+// covers.
+void Program::plan_arena() {
+  const std::vector<RecordedBuffer>& buffers = recording_->buffers;
+  std::vector<size_t> order;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (planned_[b].place != Place::Arena) continue;
+    order.push_back(b);
+    unplanned_bytes_ += static_cast<size_t>(aligned(buffers[b].bytes));
+  }
+  freed_after_.resize(is_debugged_ ? recording_->instructions.size() : 0);
+  if (is_debugged_) {
+    for (const size_t b : order) {
+      planned_[b].offset = static_cast<int64_t>(arena_bytes_);
+      arena_bytes_ += static_cast<size_t>(aligned(buffers[b].bytes));
+      freed_after_[static_cast<size_t>(buffers[b].last)].push_back(static_cast<int>(b));
+    }
+    return;
+  }
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  std::vector<size_t> placed;  // by offset
+  for (const size_t b : order) {
+    const int64_t bytes = aligned(buffers[b].bytes);
+    int64_t offset = 0;
+    for (const size_t other : placed) {
+      if (buffers[other].last < buffers[b].first || buffers[other].first > buffers[b].last) continue;
+      const int64_t begin = planned_[other].offset, end = begin + aligned(buffers[other].bytes);
+      if (begin >= offset + bytes) break;
+      offset = std::max(offset, end);
+    }
+    planned_[b].offset = offset;
+    arena_bytes_ = std::max(arena_bytes_, static_cast<size_t>(offset + bytes));
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, [&](size_t one) { return planned_[one].offset; }), b);
+  }
+}
+
+bool Program::accepts(PyObject* const* values, Py_ssize_t count, PyObject* names, std::vector<TensorObject*>& tensors) {
+  tensors.clear();
+  if (!arguments.matches(values, count, names, tensors)) return false;
+  for (size_t k = tensors.size(); k < inputs.size(); ++k) {
+    PyObject* const grad = inputs[k].parameter->grad;
+    if (!grad) return false;
+    tensors.push_back(as_tensor(grad));
+  }
+  if (tensors.size() != inputs.size() || !fits_inputs(tensors)) return false;
+  return std::ranges::all_of(guards, [](const std::unique_ptr<Guard>& guard) { return guard->holds(); });
+}
+
+bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Input& expected = inputs[k];
+    TensorObject& tensor = *tensors[k];
+    if (Py_TYPE(&tensor) != expected.type || tensor.dtype != expected.dtype || tensor.device() != expected.device ||
+        requires_grad(&tensor) != expected.requires_grad || tensor.grad_fn || tensor.hooks || tensor.inference ||
+        !(tensor.sizes == expected.sizes) || !(tensor.strides == expected.strides))
+      return false;
+    Storage* const root = root_storage(tensor.storage);
+    const int64_t offset = tensor.offset * itemsize(tensor.dtype);
+    if (expected.pinned) {
+      if (root != expected.pinned.get() || offset != expected.offset) return false;
+      continue;
+    }
+    // Two arguments share memory exactly where they did, at the same distance.
+    for (size_t j = 0; j < k; ++j) {
+      if (inputs[j].pinned) continue;
+      const bool shares = root_storage(tensors[j]->storage) == root;
+      if (shares != (inputs[j].buffer == expected.buffer && expected.buffer >= 0)) return false;
+      if (shares && offset - tensors[j]->offset * itemsize(tensors[j]->dtype) != expected.offset - inputs[j].offset)
+        return false;
+    }
+    if (expected.buffer < 0) continue;
+    // It does not share memory with what the program reaches by itself.
+    const int known = recording_->find_existing(root);
+    if (known >= 0 && planned_[static_cast<size_t>(known)].place == Place::Existing) return false;
+    const RecordedBuffer& buffer = recording_->buffers[static_cast<size_t>(expected.buffer)];
+    const int64_t shift = offset - expected.offset;
+    if (buffer.first >= 0 && buffer.high > 0 &&
+        (buffer.low + shift < 0 || buffer.high + shift > static_cast<int64_t>(root->bytes)))
+      return false;
+  }
+  return true;
+}
+
+void Program::set_bases(const std::vector<TensorObject*>& tensors, std::vector<StorageRef>& fresh) {
+  Storage* arena = nullptr;
+  if (arena_bytes_ > 0) {
+    fresh.emplace_back(make_storage(device_, arena_bytes_));
+    arena = fresh.back().get();
+    if (is_debugged_ && arena->is_host_visible) std::memset(arena->data, 0xff, arena_bytes_);
+  }
+  for (size_t b = 0; b < planned_.size(); ++b) {
+    const Planned& planned = planned_[b];
+    RecordedBuffer& buffer = recording_->buffers[b];
+    Base& base = bases_[b];
+    switch (planned.place) {
+      case Place::None:
+        continue;
+      case Place::Input: {
+        const TensorObject& tensor = *tensors[static_cast<size_t>(planned.input)];
+        base.storage = root_storage(tensor.storage);
+        base.offset = tensor.offset * itemsize(tensor.dtype) - inputs[static_cast<size_t>(planned.input)].offset;
+        continue;
+      }
+      case Place::Existing:
+        base.storage = buffer.existing.get();
+        check(base.storage->bytes >= static_cast<size_t>(buffer.high), PyExc_RuntimeError,
+              "memory that a compiled program uses has been made smaller");
+        continue;
+      case Place::Constant:
+        base.storage = planned.constant.get();
+        continue;
+      case Place::Arena:
+        base.storage = arena;
+        base.offset = planned.offset;
+        break;
+      case Place::New:
+        fresh.emplace_back(make_storage(device_, buffer.bytes));
+        base.storage = fresh.back().get();
+        base.offset = 0;
+        break;
+    }
+    if (buffer.has_constant)
+      copy_bytes_from_host({*base.storage, static_cast<uint64_t>(base.offset)}, buffer.constant.data(), buffer.bytes);
+  }
+}
+
+void Program::take_live(Instruction& instruction) {
+  const Ref<> numbers = owned(PyObject_CallNoArgs(instruction.live.get()));
+  check(PyTuple_Check(numbers.get()) &&
+            PyTuple_GET_SIZE(numbers.get()) == instruction.value_count - instruction.live_first,
+        PyExc_RuntimeError, instruction.op->schema.name, "(): the live numbers of an optimizer have changed in number");
+  for (int i = instruction.live_first; i < instruction.value_count; ++i) {
+    PyObject* const number = PyTuple_GET_ITEM(numbers.get(), i - instruction.live_first);
+    cb_value& value = instruction.values[i];
+    if (value.kind == CB_SCALAR) {
+      *const_cast<cb_scalar*>(value.as.scalar) = scalar_from_object(number);
+    } else if (value.kind == CB_FLOAT) {
+      value.as.f = PyFloat_AsDouble(number);
+    } else {
+      value.as.i = PyLong_AsLongLong(number);
+    }
+    if (PyErr_Occurred()) throw PythonError();
+  }
+}
+
+// Caches of kernels, such as those of packed weights, must see that the memory has changed.
+void Program::note_changes(const Instruction& instruction) {
+  for (const int b : instruction.written) {
+    const Place place = planned_[static_cast<size_t>(b)].place;
+    if (place == Place::Input || place == Place::Existing || place == Place::New)
+      ++bases_[static_cast<size_t>(b)].storage->past_changes;
+  }
+}
+
+void Program::execute(Instruction& instruction) {
+  for (const Operand& operand : instruction.operands) {
+    const Base& base = bases_[static_cast<size_t>(operand.buffer)];
+    set_address(*operand.tensor, *base.storage, base.offset + operand.offset);
+  }
+  const auto position = [&](size_t k) {
+    const Operand& operand = instruction.operands[k];
+    const Base& base = bases_[static_cast<size_t>(operand.buffer)];
+    return Position{*base.storage, static_cast<uint64_t>(base.offset + operand.offset)};
+  };
+  if (instruction.kind == Instruction::Kind::Fill) {
+    wait_for(instruction.device);
+    char* const memory = position(0).address();
+    size_t done = 0;
+    for (; done + 16 <= instruction.bytes; done += 16) std::memcpy(memory + done, instruction.pattern, 16);
+    std::memcpy(memory + done, instruction.pattern, instruction.bytes - done);
+    return;
+  }
+  if (instruction.kind == Instruction::Kind::Copy) {
+    const Position to = position(0), from = position(1);
+    if (to.storage.is_host_visible && from.storage.is_host_visible) {
+      wait_for(instruction.device);
+      std::memcpy(to.address(), from.address(), instruction.bytes);
+    } else {
+      copy_bytes_within(to, from, instruction.bytes);
+    }
+    return;
+  }
+  if (instruction.live) take_live(instruction);
+  GeneratorState random;
+  if (instruction.is_random) {
+    GeneratorState& state = generator_state(instruction.generator.get(), instruction.device);
+    random = state;
+    state.offset += instruction.random_blocks;
+  }
+  uint64_t versions[max_arguments];
+  const bool reads_versions = instruction.kernel.flags & CB_KERNEL_READS_VERSIONS;
+  for (int i = 0; reads_versions && i < instruction.value_count; ++i) {
+    const int b = instruction.value_buffers[static_cast<size_t>(i)];
+    const bool lasts = b >= 0 && planned_[static_cast<size_t>(b)].place != Place::Arena;
+    versions[i] = lasts ? contents_of(bases_[static_cast<size_t>(b)].storage) : 0;
+  }
+  replay_kernel({*instruction.op, instruction.kernel, instruction.device, instruction.outputs, instruction.output_count,
+                 instruction.values, instruction.value_count, reads_versions ? versions : nullptr, random,
+                 instruction.is_unlocked});
+}
+
+void Program::poison(int instruction) {
+  for (const int b : freed_after_[static_cast<size_t>(instruction)]) {
+    const Base& base = bases_[static_cast<size_t>(b)];
+    if (base.storage->is_host_visible)
+      std::memset(static_cast<char*>(base.storage->data) + base.offset, 0xff,
+                  recording_->buffers[static_cast<size_t>(b)].bytes);
+  }
+}
+
+Ref<> Program::make(const Produced& one, const std::vector<TensorObject*>& tensors) const {
+  switch (one.from) {
+    case Produced::From::Object:
+      return one.object;
+    case Produced::From::Input:
+      return Ref<>::borrow(as_object(tensors[static_cast<size_t>(one.input)]));
+    case Produced::From::ViewOfInput: {
+      TensorObject* const input = tensors[static_cast<size_t>(one.input)];
+      return Ref<>(make_view(input, one.sizes, one.strides, input->offset + one.offset).release_object());
+    }
+    case Produced::From::Memory:
+      break;
+  }
+  const Base& base = bases_[static_cast<size_t>(one.buffer)];
+  TensorRef made = make_tensor(retain(base.storage), one.dtype, one.sizes, one.strides, one.offset);
+  if (one.node) {
+    track(made.get());
+    made->grad_fn = Py_NewRef(one.node.get());
+    made->requires_grad = true;
+  }
+  return Ref<>(made.release_object());
+}
+
+PyObject* Program::run(const std::vector<TensorObject*>& tensors) {
+  const Running running(is_running_);
+  std::vector<TensorRef> kept;
+  for (TensorObject* tensor : tensors) kept.push_back(TensorRef::borrow(tensor));
+  for (const TensorRef& parameter : cleared) Py_CLEAR(parameter->grad);
+  std::vector<StorageRef> fresh;
+  set_bases(tensors, fresh);
+  std::vector<Instruction>& instructions = recording_->instructions;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    execute(instructions[i]);
+    note_changes(instructions[i]);
+    if (is_debugged_) poison(static_cast<int>(i));
+  }
+  for (size_t b = 0; b < planned_.size(); ++b) {
+    if (planned_[b].place == Place::Existing) bases_[b].storage->version += planned_[b].version_change;
+    if (planned_[b].place == Place::Input)
+      tensors[static_cast<size_t>(planned_[b].input)]->storage->version += planned_[b].version_change;
+  }
+  std::vector<Ref<>> made;
+  made.reserve(produced.size());
+  for (const Produced& one : produced) {
+    made.push_back(make(one, tensors));
+    if (!one.parameter) continue;
+    track(one.parameter.get());
+    Py_XSETREF(one.parameter->grad, Py_NewRef(made.back().get()));
+  }
+  for (const TensorRef& parameter : cleared_last) Py_CLEAR(parameter->grad);
+  return result.build(made);
+}
+
+}  // namespace candelabra

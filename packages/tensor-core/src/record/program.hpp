@@ -1,0 +1,102 @@
+// A program: the instructions of a recording with planned memory, replayed from C++.
+#pragma once
+
+#include "record/guards.hpp"
+#include "record/recorder.hpp"
+
+namespace candelabra {
+
+// A tensor that a program takes: an argument, or the gradient of a parameter when the call begins.
+struct Input {
+  PyTypeObject* type = nullptr;
+  Dtype dtype = Dtype::Float32;
+  Dims sizes, strides;
+  Device device;
+  bool requires_grad = false;
+  int64_t offset = 0;  // in bytes
+  int buffer = -1;
+  StorageRef pinned;    // the argument must have this memory: the program also reaches it otherwise
+  TensorRef parameter;  // the gradient is taken from here
+};
+
+// A tensor that a program gives: a result, or the new gradient of a parameter.
+struct Produced {
+  enum class From : uint8_t { Memory, Object, Input, ViewOfInput };
+  From from = From::Memory;
+  Ref<> object;  // of Object
+  int input = -1;
+  int buffer = -1;
+  Dtype dtype = Dtype::Float32;
+  Dims sizes, strides;
+  int64_t offset = 0;   // in elements, from the beginning of the buffer or of the input's element 0
+  Ref<> node;           // of a result that a backward pass has used up: what its grad_fn becomes
+  TensorRef parameter;  // of a gradient: where it goes
+};
+
+class Program {
+ public:
+  Program(std::shared_ptr<Recorder> recording, bool is_debugged);
+
+  // Set by Python once, before the first replay (record_functions.cpp).
+  ArgumentTree arguments;
+  ResultTree result;
+  std::vector<Input> inputs;
+  std::vector<Produced> produced;  // results first, then gradients
+  std::vector<TensorRef> cleared;  // parameters whose gradient the call gives up before it uses it
+  std::vector<TensorRef> cleared_last;
+  std::vector<std::unique_ptr<Guard>> guards;
+  // Plans the memory. Throws ValueError where memory that outlives the call has no tensor.
+  void finish();
+
+  // Calls until the next one that is recorded again.
+  int64_t calls_left = 0;
+
+  // Whether the program computes this call, whose tensors are left in `tensors`.
+  bool accepts(PyObject* const* values, Py_ssize_t count, PyObject* names, std::vector<TensorObject*>& tensors);
+  // Replays. Returns the result, a new reference; throws.
+  PyObject* run(const std::vector<TensorObject*>& tensors);
+  bool is_running() const { return is_running_; }
+
+  size_t arena_bytes() const { return arena_bytes_; }
+  size_t unplanned_bytes() const { return unplanned_bytes_; }
+  size_t size() const { return recording_->instructions.size(); }
+  Recorder& recording() { return *recording_; }
+  std::shared_ptr<Recorder> shared_recording() { return recording_; }
+
+ private:
+  enum class Place : uint8_t { None, Input, Existing, Arena, New, Constant };
+  struct Planned {
+    Place place = Place::None;
+    int64_t offset = 0;  // in the arena
+    int input = -1;      // the first input that is in this buffer
+    StorageRef constant;
+    uint32_t version_change = 0;
+  };
+  struct Base {
+    Storage* storage = nullptr;
+    int64_t offset = 0;
+  };
+  void place_buffers();
+  void plan_arena();
+  bool fits_inputs(const std::vector<TensorObject*>& tensors) const;
+  void set_bases(const std::vector<TensorObject*>& tensors, std::vector<StorageRef>& fresh);
+  void execute(Instruction& instruction);
+  void take_live(Instruction& instruction);
+  void note_changes(const Instruction& instruction);
+  void poison(int instruction);
+  Ref<> make(const Produced& produced, const std::vector<TensorObject*>& tensors) const;
+
+  std::shared_ptr<Recorder> recording_;
+  bool is_debugged_;
+  bool is_running_ = false;
+  Device device_;
+  std::vector<Planned> planned_;
+  std::vector<Base> bases_;
+  std::vector<std::vector<int>> freed_after_;  // debugged: buffers by instruction
+  size_t arena_bytes_ = 0, unplanned_bytes_ = 0;
+};
+
+// Whether this thread replays programs.
+extern thread_local bool is_replaying;
+
+}  // namespace candelabra
