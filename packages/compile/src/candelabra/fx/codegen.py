@@ -142,7 +142,7 @@ class _Writer:
     def type_text(self, annotation: Any) -> str:
         """Return an annotation in the code, whose types are globals."""
         if isinstance(annotation, str):
-            return self.add_global(annotation, annotation)
+            return repr(annotation)
         origin = getattr(annotation, "__origin__", None)
         if origin is not None:
             name = self.add_global(type_text(origin), origin)

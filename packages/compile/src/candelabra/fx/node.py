@@ -367,7 +367,7 @@ class Node:
         ):
             return True
         if self.op == "call_method":
-            return False
+            return name in _INPLACE_METHODS
         if not impure_random and name in _RANDOM and is_ours(self.target):
             return False
         return self.target in _SIDE_EFFECTS or self.target in _INPLACE_OPERATORS
@@ -457,6 +457,11 @@ _INPLACE_OPERATORS = frozenset({
     operator.iadd, operator.iand, operator.iconcat, operator.ifloordiv, operator.ilshift, operator.imatmul, operator.imod,
     operator.imul, operator.ior, operator.ipow, operator.irshift, operator.isub, operator.itruediv, operator.ixor,
 })  # fmt: skip
+
+
+_INPLACE_METHODS = frozenset(
+    {"__setitem__", "__delitem__", *(f"__{function.__name__}__" for function in _INPLACE_OPERATORS)}
+)
 
 
 def _replace_hooks(graph: Graph) -> Sequence[Callable[..., Any]]:

@@ -17,6 +17,7 @@ from candelabra import Tensor, nn, pytree
 from . import patching
 from .codegen import PyTreeCodeGen, PyTreeInfo
 from .graph import Graph
+from .naming import is_ours
 from .node import Argument, base_types
 from .patching import Patches, is_fx_tracing, wrap
 from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
@@ -247,7 +248,8 @@ class Tracer(TracerBase):
         parameter = signature.parameters[name]
         default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
         if name not in concrete:
-            annotation = function.__annotations__.get(name)
+            # The annotations of layers are for type checkers.
+            annotation = None if is_ours(function) else function.__annotations__.get(name)
             return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
         number = 0
 

@@ -31,6 +31,8 @@ COUNTERPARTS = {
         for folder, names in _DISTRIBUTIONS.items()
         for name in names.split()
     },
+    "fx._pytree": "fx.flatten_spec",
+    "fx._symbolic_trace": "fx.tracing",
     "multiprocessing.pool": "multiprocessing",
     "multiprocessing.queue": "multiprocessing.queues",
     "multiprocessing.spawn": "multiprocessing.spawning",
@@ -56,6 +58,7 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
         "": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum istft "
         "lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
     },
+    "fx._symbolic_trace": {"fx.symbolic": "symbolic_trace"},
     "multiprocessing.pool": {"multiprocessing": "Pool"},
     "nn.functional": {
         "overrides": "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic"
