@@ -27,7 +27,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2",
         "the smallest floating-point dtypes are candelabra.float16 and candelabra.bfloat16",
     ),
-    ("jit export fx onnx", _COMPILER),
+    ("jit export onnx", _COMPILER),
     ("distributed", "tensors are not spread over machines"),
 )
 REASONS: dict[str, str] = {name: reason for names, reason in _REASONS for name in names.split()}

@@ -18,6 +18,9 @@ namespace {
 
 PyObject* const failure = nullptr;
 
+// Thrown where a part of the key, or the value, is of a foreign class that takes over functions.
+struct ForeignKey {};
+
 // Whether a dispatch hook sees this tensor of a subclass. Its memory may not tell the whole value,
 // so everything must go through operators.
 bool seen_by_dispatch_hook(const TensorObject* tensor) {
@@ -195,6 +198,8 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
     if (number.kind > CB_SCALAR_INT) invalid_index(object);
     item.part = number.kind == CB_SCALAR_BOOL ? Part::Bool : Part::Int;
     item.index = index_of(number);
+  } else if (overrides_functions(object)) {
+    throw ForeignKey{};
   } else if (is_numpy_array(object) || PySequence_Check(object)) {
     TensorRef tensor = tensor_from_data(object, std::nullopt, self->device());
     // An empty list has no dtype of its own, so it becomes an index. NumPy integers of any width,
@@ -226,10 +231,8 @@ bool is_read_as_tuple(PyObject* key) {
       return false;
     }
     const Ref<> part = owned(found);
-    if (is_tensor(found) || PySequence_Check(found) || PySlice_Check(found) || found == Py_None ||
-        found == Py_Ellipsis) {
+    if (is_tensor(found) || PySequence_Check(found) || PySlice_Check(found) || found == Py_None || found == Py_Ellipsis)
       return true;
-    }
   }
   return false;
 }
@@ -435,6 +438,7 @@ void check_expands(const TensorObject& value, const TensorObject& destination) {
 TensorRef value_tensor(TensorObject* self, PyObject* value) {
   if (is_tensor(value)) return TensorRef::borrow(as_tensor(value));
   if (is_number(value)) return {};
+  if (overrides_functions(value)) throw ForeignKey{};
   const bool data =
       is_numpy_array(value) || (PySequence_Check(value) && !PyUnicode_Check(value) && !PyBytes_Check(value));
   check(data, PyExc_TypeError, "can't assign a ", Py_TYPE(value)->tp_name, " to a candelabra.",
@@ -442,11 +446,11 @@ TensorRef value_tensor(TensorObject* self, PyObject* value) {
   return tensor_from_data(value, self->dtype, self->device());
 }
 
+// In half precision, numbers out of range become infinity: masks are often made with -1e9.
 bool is_half(Dtype dtype) {
   return is_floating(dtype) && itemsize(dtype) == 2;
 }
 
-// In half precision, numbers out of range become infinity: masks are often made with -1e9.
 void check_assigned(const cb_scalar& number, Dtype dtype) {
   shapes::check_number_fits(number, dtype, !is_half(dtype));
 }
@@ -524,8 +528,7 @@ void write_advanced(TensorRef destination, const Advanced& advanced, TensorRef v
 void set(TensorObject* self, PyObject* key, PyObject* given) {
   check(!self->inference || grad_mode.inference, PyExc_RuntimeError,
         "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
-        "tensor before "
-        "doing inplace update.");
+        "tensor before doing inplace update.");
   TensorRef value = value_tensor(self, given);
   const bool recording_view = uses_operators(self);
   const bool recording = recording_view || (value && uses_operators(value.get()));
@@ -549,21 +552,29 @@ void set(TensorObject* self, PyObject* key, PyObject* given) {
 }  // namespace
 
 PyObject* tensor_getitem(PyObject* self, PyObject* key) {
-  return guarded<>(failure, [&] { return get(as_tensor(self), key).release(); });
+  return guarded<>(failure, [&] {
+    try {
+      return get(as_tensor(self), key).release();
+    } catch (const ForeignKey&) {
+      PyObject* const arguments[] = {self, key};
+      if (const auto result = call_overrides_of_tensor("__getitem__", nullptr, arguments, 2, nullptr)) return *result;
+      invalid_index(key);
+    }
+  });
 }
 
 int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) {
   return guarded<>(-1, [&] {
     check(value, PyExc_TypeError, "Tensor does not support deleting items");
-    set(as_tensor(self), key, value);
+    try {
+      set(as_tensor(self), key, value);
+    } catch (const ForeignKey&) {
+      PyObject* const arguments[] = {self, key, value};
+      const auto result = call_overrides_of_tensor("__setitem__", nullptr, arguments, 3, nullptr);
+      if (!result) invalid_index(key);
+      owned(*result);
+    }
     return 0;
-  });
-}
-
-Py_ssize_t tensor_len(PyObject* self) {
-  return guarded<>(Py_ssize_t{-1}, [&] {
-    check(as_tensor(self)->ndim() > 0, PyExc_TypeError, "len() of a 0-d tensor");
-    return static_cast<Py_ssize_t>(as_tensor(self)->sizes[0]);
   });
 }
 
@@ -583,17 +594,6 @@ PyObject* tensor_iter(PyObject* self) {
       PyList_SET_ITEM(entries.get(), i, entry.release_object());
     }
     return PyObject_GetIter(entries.get());
-  });
-}
-
-int tensor_contains(PyObject* self, PyObject* element) {
-  return guarded<>(-1, [&] {
-    check(is_tensor(element) || is_number(element), PyExc_RuntimeError,
-          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", Py_TYPE(element)->tp_name);
-    static Operator &equal = required_operator("eq"), &any = required_operator("any");
-    const Ref<> matches = call_operator(equal, {self, element});
-    const Ref<> found = call_operator(any, {matches.get()});
-    return tensor_bool(found.get());
   });
 }
 

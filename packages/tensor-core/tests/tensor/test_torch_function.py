@@ -207,6 +207,37 @@ def test_functions_of_foreign_objects():
         assert call()[0].__name__ == name
 
 
+def test_foreign_indices_and_values():
+    t, foreign = candelabra.arange(6).reshape(2, 3), Foreign()
+    assert t[foreign] == (Tensor.__getitem__, (Foreign,), (t, foreign), {})
+    key = (slice(None), foreign)
+    assert t[key] == (Tensor.__getitem__, (Foreign,), (t, key), {})
+    seen = []
+
+    class Watching:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func, args[1:]))
+
+    watching = Watching()
+    t[watching] = 1
+    t[0] = watching
+    assert seen == [(Tensor.__setitem__, (watching, 1)), (Tensor.__setitem__, (0, watching))]
+    assert t.tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(TypeError, match="__getitem__"):
+        t[Refusing()]
+    with pytest.raises(IndexError, match="only integers"):
+        t[object()]
+
+
+def test_assert():
+    candelabra._assert(True, "fine")
+    with pytest.raises(AssertionError, match="not fine"):
+        candelabra._assert(candelabra.tensor(False), "not fine")
+    foreign = Foreign()
+    assert candelabra._assert(foreign, "text")[2] == (foreign, "text")
+
+
 def test_all_refuse():
     with pytest.raises(TypeError, match="all __torch_function__ handlers returned NotImplemented.*\n\n.*Refusing"):
         candelabra.exp(Refusing())

@@ -419,6 +419,12 @@ def is_tensor(obj: Any) -> bool:
 
 
 @function(method=False)
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError if a condition does not hold. Tracers of programs record it."""
+    assert condition, message
+
+
+@function(method=False)
 def is_storage(obj: Any) -> bool:
     """Return whether an object is a Storage.
 

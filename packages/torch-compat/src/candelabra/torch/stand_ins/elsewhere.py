@@ -32,6 +32,8 @@ COUNTERPARTS = {
         for name in names.split()
     },
     "nn.utils._named_member_accessor": "nn.utils.named_members",
+    "fx._pytree": "fx.flatten_spec",
+    "fx._symbolic_trace": "fx.tracing",
     "multiprocessing.pool": "multiprocessing",
     "multiprocessing.queue": "multiprocessing.queues",
     "multiprocessing.spawn": "multiprocessing.spawning",
@@ -58,6 +60,7 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
         "": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum istft "
         "lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
     },
+    "fx._symbolic_trace": {"fx.symbolic": "symbolic_trace"},
     "multiprocessing.pool": {"multiprocessing": "Pool"},
     "nn.attention.flex_attention": {"nn.attention.flex_attention": "_DEFAULT_SPARSE_BLOCK_SIZE=DEFAULT_BLOCK"},
     "nn.functional": {

@@ -1,0 +1,1 @@
+"""Private names of the modules of ``torch.fx`` that libraries use."""
