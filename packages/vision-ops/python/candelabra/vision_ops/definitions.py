@@ -10,7 +10,7 @@ import candelabra
 from candelabra.catalogue.declaration import DATA_DEPENDENT
 from candelabra.library import CustomOpDef
 
-from . import deform_conv2d, results
+from . import deformable_convolution, results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,14 +166,14 @@ def _define_convolution() -> None:
         "torchvision::deform_conv2d",
         f"(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, {_CONVOLUTION}) -> Tensor",
     )
-    forward.register_kernel(None, deform_conv2d.forward)
-    forward.register_fake(deform_conv2d.describe)
+    forward.register_kernel(None, deformable_convolution.forward)
+    forward.register_fake(deformable_convolution.describe)
     backward = CustomOpDef(
         "torchvision::_deform_conv2d_backward",
         f"(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, {_CONVOLUTION}) "
         "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     )
-    backward.register_kernel(None, deform_conv2d.backward)
+    backward.register_kernel(None, deformable_convolution.backward)
     backward.register_fake(
         lambda grad, *tensors_and_numbers: tuple(candelabra.empty_like(tensor) for tensor in tensors_and_numbers[:5])
     )

@@ -12,7 +12,8 @@ from .files import bytes_tensor, tensor_bytes
 if TYPE_CHECKING:
     from PIL import Image
 
-#: The weights of red, green and blue in gray, in units of 1/32768; they truncate.
+#: The weights of red, green and blue in gray, in units of 1/32768. libpng truncates 8 bits and rounds
+#: 16 bits.
 _GRAY = (9794, 19235, 3739)
 
 
@@ -42,7 +43,8 @@ def to_image(pixels: Tensor) -> Image.Image:
 def to_gray(pixels: Tensor) -> Tensor:
     """Return the gray of red, green and blue, the last dimension; pixels without color keep theirs."""
     red, green, blue = (pixels[..., c].to(candelabra.int64) for c in range(3))
-    sums = (red * _GRAY[0] + green * _GRAY[1] + blue * _GRAY[2]) >> 15
+    half = 0 if pixels.dtype == candelabra.uint8 else 1 << 14
+    sums = (red * _GRAY[0] + green * _GRAY[1] + blue * _GRAY[2] + half) >> 15
     colorless = (red == green) & (red == blue)
     return candelabra.where(colorless, red, sums).to(pixels.dtype).unsqueeze(-1)
 
