@@ -209,3 +209,20 @@ def test_distributions_in_their_modules(torch):
     name = "LogitRelaxedBernoulli"
     relaxed = importlib.import_module("torch.distributions.relaxed_bernoulli")
     assert in_candelabra("torch.distributions.relaxed_bernoulli", name) is getattr(relaxed, name)
+
+
+def test_excluded_keys_of_autocasting(torch):
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU) | torch._C.DispatchKeySet(
+        torch._C.DispatchKey.AutocastXPU
+    )
+    assert [key.name for key in keys] == ["AutocastCPU", "AutocastXPU"]
+    with torch.autocast("cpu"):
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            assert not torch.is_autocast_enabled("cpu")
+        assert torch.is_autocast_enabled("cpu")
+        assert not torch.is_autocast_enabled("xpu")
+    with torch._C._ExcludeDispatchKeyGuard(keys):
+        pass
+    assert not torch.is_autocast_enabled("cpu")
+    with pytest.raises(NotImplementedError, match="AutogradCPU"):
+        torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU))

@@ -30,8 +30,9 @@ std::vector<Range> bin_ranges(int64_t start, int64_t size, int64_t bins, int64_t
   const A bin = static_cast<A>(size) / static_cast<A>(bins);
   std::vector<Range> ranges(static_cast<size_t>(bins));
   for (size_t p = 0; p < ranges.size(); ++p) {
-    // float index: at most the size of the box
+    // float index: at most the size of the box, which to_pixel() limits
     const auto begin = static_cast<int64_t>(std::floor(static_cast<A>(p) * bin));
+    // float index: the same
     const auto end = static_cast<int64_t>(std::ceil(static_cast<A>(p + 1) * bin));
     ranges[p] = {std::clamp<int64_t>(begin + start, 0, limit), std::clamp<int64_t>(end + start, 0, limit)};
   }

@@ -90,13 +90,13 @@ void find_samples(const Shape& shape, const T* offsets, int64_t tap, std::vector
     const int64_t y = at / shape.out_width * shape.y.stride - shape.y.padding + i;
     const int64_t x = at % shape.out_width * shape.x.stride - shape.x.padding + j;
     samples[static_cast<size_t>(at)] =
-        sample_at(static_cast<A>(y) + static_cast<A>(offsets[at]), static_cast<A>(x) + static_cast<A>(offsets[positions + at]),
-                  shape.input.height, shape.input.width);
+        sample_at(static_cast<A>(y) + static_cast<A>(offsets[at]),
+                  static_cast<A>(x) + static_cast<A>(offsets[positions + at]), shape.input.height, shape.input.width);
   }
 }
 
 // The weights of the four pixels of a sample, as the forward pass multiplies them. One that is not
-// valid has the weight 0 and the index of one that is, so that NaN elsewhere is not multiplied by 0.
+// valid has the weight 0 and the index of one that is: NaN elsewhere is not multiplied by 0.
 template <typename A>
 struct Weighted {
   int32_t index[4];

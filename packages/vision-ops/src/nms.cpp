@@ -58,8 +58,7 @@ struct Candidates {
  private:
   static A largest_up_to(double threshold) {
     const auto rounded = static_cast<A>(threshold);
-    if (static_cast<double>(rounded) > threshold)
-      return std::nextafter(rounded, -std::numeric_limits<A>::infinity());
+    if (static_cast<double>(rounded) > threshold) return std::nextafter(rounded, -std::numeric_limits<A>::infinity());
     return rounded;
   }
 };
@@ -109,8 +108,8 @@ std::vector<int64_t> kept_boxes(const T* boxes, const T* scores, size_t count, d
 void nms(Tensor, Tensor boxes, Tensor scores, double threshold, cb_call* call) {
   dispatch_floating(boxes, [&]<typename T>() {
     const RowMajor<T> box_elements(boxes), score_elements(scores);
-    const auto kept = kept_boxes(box_elements.data(), score_elements.data(), static_cast<size_t>(boxes.size(0)),
-                                 threshold);
+    const auto kept =
+        kept_boxes(box_elements.data(), score_elements.data(), static_cast<size_t>(boxes.size(0)), threshold);
     const Tensor result = allocate(call, 0, {static_cast<int64_t>(kept.size())});
     std::copy(kept.begin(), kept.end(), result.data<int64_t>());
   });
@@ -118,6 +117,8 @@ void nms(Tensor, Tensor boxes, Tensor scores, double threshold, cb_call* call) {
 
 }  // namespace
 
-extern "C" CB_EXPORT int32_t candelabra_vision_nms(cb_call* call) { return extension::call<&nms>(call); }
+extern "C" CB_EXPORT int32_t candelabra_vision_nms(cb_call* call) {
+  return extension::call<&nms>(call);
+}
 
 }  // namespace candelabra::vision

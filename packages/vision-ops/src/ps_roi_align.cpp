@@ -1,5 +1,5 @@
-// Position-sensitive RoI align (Li et al., "Light-Head R-CNN", 2017) and its gradient. Bin (p, q) of
-// result channel c is sampled in input channel (c * pooled_height + p) * pooled_width + q.
+// Position-sensitive RoI align (Li et al., "Light-Head R-CNN", 2017) and its gradient. Bin (p, q)
+// of result channel c is sampled in input channel (c * pooled_height + p) * pooled_width + q.
 #include <vector>
 
 #include "arguments.hpp"
@@ -58,9 +58,9 @@ void ps_roi_align(Tensor output, Tensor channel_mapping, Tensor input, Tensor ro
   });
 }
 
-void ps_roi_align_backward(Tensor result, Tensor grad, Tensor rois, Tensor, double spatial_scale,
-                           int64_t pooled_height, int64_t pooled_width, int64_t sampling_ratio, int64_t, int64_t,
-                           int64_t, int64_t, cb_call* call) {
+void ps_roi_align_backward(Tensor result, Tensor grad, Tensor rois, Tensor, double spatial_scale, int64_t pooled_height,
+                           int64_t pooled_width, int64_t sampling_ratio, int64_t, int64_t, int64_t, int64_t,
+                           cb_call* call) {
   dispatch_floating(grad, [&]<typename T>() {
     using A = Accumulator<T>;
     const Planes planes(result);

@@ -1,5 +1,6 @@
-// Position-sensitive RoI pooling (Dai et al., "R-FCN", 2016): the mean of each bin, and its gradient.
-// Bin (p, q) of result channel c is taken from input channel (c * pooled_height + p) * pooled_width + q.
+// Position-sensitive RoI pooling (Dai et al., "R-FCN", 2016): the mean of each bin, and its
+// gradient. Bin (p, q) of result channel c is taken from input channel
+// (c * pooled_height + p) * pooled_width + q.
 #include <algorithm>
 #include <vector>
 
@@ -87,8 +88,7 @@ void ps_roi_pool_backward(Tensor result, Tensor grad, Tensor rois, Tensor, doubl
           const Bin<A> bin(bins[k], c);
           if (bin.empty()) continue;
           A* plane = target.plane(bins[k].image);
-          const A value =
-              static_cast<A>(gradients.data()[static_cast<int64_t>(k) * planes.channels + c]) / bin.area();
+          const A value = static_cast<A>(gradients.data()[static_cast<int64_t>(k) * planes.channels + c]) / bin.area();
           for (int64_t y = bin.rows.begin; y < bin.rows.end; ++y) {
             for (int64_t x = bin.columns.begin; x < bin.columns.end; ++x) plane[y * planes.width + x] += value;
           }

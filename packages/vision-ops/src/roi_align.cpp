@@ -62,15 +62,14 @@ void pool(const Region<A>& region, const T* plane, int64_t width, int64_t pooled
         for (int64_t x = 0; x < span; ++x) sums[x] += weight * static_cast<A>(from[x]);
       }
       for (int64_t q = 0; q < pooled_width; ++q)
-        out[q] = static_cast<T>(region.scale *
-                                sum_of_taps(region.columns.begin(q), region.columns.end(q), sums - first));
+        out[q] =
+            static_cast<T>(region.scale * sum_of_taps(region.columns.begin(q), region.columns.end(q), sums - first));
       continue;
     }
     for (int64_t q = 0; q < pooled_width; ++q) {
       A sum = 0;
       for (const Tap<A>* row = rows; row != last; ++row)
-        sum += row->weight *
-               sum_of_taps(region.columns.begin(q), region.columns.end(q), plane + row->index * width);
+        sum += row->weight * sum_of_taps(region.columns.begin(q), region.columns.end(q), plane + row->index * width);
       out[q] = static_cast<T>(region.scale * sum);
     }
   }
@@ -122,8 +121,8 @@ void roi_align(Tensor output, Tensor input, Tensor rois, double spatial_scale, i
       std::vector<A> sums(static_cast<size_t>(planes.width));
       for (int64_t item = begin; item < end; ++item) {
         const int64_t k = item / blocks, from = item % blocks * block;
-        const auto region = Region<A>::of(boxes[static_cast<size_t>(k)], planes, pooled_height, pooled_width,
-                                          sampling_ratio, aligned);
+        const auto region =
+            Region<A>::of(boxes[static_cast<size_t>(k)], planes, pooled_height, pooled_width, sampling_ratio, aligned);
         for (int64_t c = from; c < std::min(from + block, planes.channels); ++c)
           pool(region, elements.data() + planes.offset(region.image, c), planes.width, pooled_height, pooled_width,
                sums.data(), results + (k * planes.channels + c) * bins);

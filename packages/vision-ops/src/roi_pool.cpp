@@ -101,7 +101,9 @@ void roi_pool_backward(Tensor result, Tensor grad, Tensor rois, Tensor argmax, d
 
 }  // namespace
 
-extern "C" CB_EXPORT int32_t candelabra_vision_roi_pool(cb_call* call) { return extension::call<&roi_pool>(call); }
+extern "C" CB_EXPORT int32_t candelabra_vision_roi_pool(cb_call* call) {
+  return extension::call<&roi_pool>(call);
+}
 extern "C" CB_EXPORT int32_t candelabra_vision_roi_pool_backward(cb_call* call) {
   return extension::call<&roi_pool_backward>(call);
 }

@@ -62,6 +62,7 @@ class Axis {
       const double high = (static_cast<double>(length) - static_cast<double>(start)) / step + 2;
       // float index: clamped to the number of samples
       from = static_cast<int64_t>(std::clamp(low, 0.0, static_cast<double>(samples_)));
+      // float index: the same
       to = static_cast<int64_t>(std::clamp(high, 0.0, static_cast<double>(samples_)));
     }
     const size_t own = taps_.size();

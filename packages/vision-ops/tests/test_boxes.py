@@ -124,7 +124,9 @@ def test_box_iou_rotated_of_known_shapes(dtype):
 
 
 def test_box_iou_rotated_is_symmetric(random):
-    given = np.concatenate([random.uniform(0, 20, (30, 2)), random.uniform(1, 15, (30, 2)), random.uniform(-400, 400, (30, 1))], 1)
+    given = np.concatenate(
+        [random.uniform(0, 20, (30, 2)), random.uniform(1, 15, (30, 2)), random.uniform(-400, 400, (30, 1))], 1
+    )
     one = tensor(given)
     ious = vision_ops.box_iou_rotated(one, one)
     assert candelabra.allclose(ious, ious.T, atol=1e-6)

@@ -148,7 +148,9 @@ def test_nan_of_pixels_stays_where_it_is():
 def test_no_images():
     x, weight, offset = candelabra.zeros(0, 2, 4, 4), candelabra.zeros(3, 2, 1, 1), candelabra.zeros(0, 2, 4, 4)
     numbers = (1, 1, 0, 0, 1, 1, 1, 1, False)
-    result = vision_ops.deform_conv2d(x, weight.requires_grad_(), offset, candelabra.zeros(0, 1), candelabra.zeros(3), *numbers)
+    result = vision_ops.deform_conv2d(
+        x, weight.requires_grad_(), offset, candelabra.zeros(0, 1), candelabra.zeros(3), *numbers
+    )
     assert result.shape == (0, 3, 4, 4)
     result.sum().backward()
     assert candelabra.equal(weight.grad, candelabra.zeros(3, 2, 1, 1))
@@ -187,7 +189,20 @@ def test_an_image_smaller_than_the_kernel():
     x, weight = candelabra.zeros(1, 1, 2, 2), candelabra.zeros(1, 1, 3, 3)
     with pytest.raises(RuntimeError, match="computed output dims|Calculated output size too small"):
         vision_ops.deform_conv2d(
-            x, weight, candelabra.zeros(1, 18, 0, 0), candelabra.zeros(1, 1), candelabra.zeros(1), 1, 1, 0, 0, 1, 1, 1, 1, False
+            x,
+            weight,
+            candelabra.zeros(1, 18, 0, 0),
+            candelabra.zeros(1, 1),
+            candelabra.zeros(1),
+            1,
+            1,
+            0,
+            0,
+            1,
+            1,
+            1,
+            1,
+            False,
         )
 
 

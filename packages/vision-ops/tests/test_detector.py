@@ -26,7 +26,9 @@ class Detector(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.ReLU())
+        self.features = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.ReLU()
+        )
         self.head = nn.Sequential(nn.Flatten(), nn.Linear(8 * 7 * 7, 64), nn.ReLU())
         self.classes, self.moves = nn.Linear(64, 2), nn.Linear(64, 4)
 

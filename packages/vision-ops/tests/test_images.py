@@ -68,7 +68,9 @@ def test_png(pixels, mode, channels):
         else:
             np.testing.assert_array_equal(colors, pixels[..., :1])
         if wanted in (GRAY_ALPHA, RGB_ALPHA):
-            np.testing.assert_array_equal(made[..., -1], pixels[..., channels - 1] if has_alpha else np.full((13, 17), 255))
+            np.testing.assert_array_equal(
+                made[..., -1], pixels[..., channels - 1] if has_alpha else np.full((13, 17), 255)
+            )
 
 
 @pytest.mark.parametrize(("channels", "color_type"), [(1, 0), (3, 2), (4, 6)])
@@ -163,9 +165,7 @@ def test_webp(pixels):
     assert vision_ops.decode_webp(clear, RGB).shape == (3, 13, 17)
     with pytest.warns(UserWarning, match="does not support grayscale"):
         assert vision_ops.decode_webp(opaque, GRAY).shape == (3, 13, 17)
-    animated = encoded(
-        Image.fromarray(pixels), "WEBP", save_all=True, append_images=[Image.fromarray(255 - pixels)]
-    )
+    animated = encoded(Image.fromarray(pixels), "WEBP", save_all=True, append_images=[Image.fromarray(255 - pixels)])
     with pytest.raises(RuntimeError, match="Animated webp files are not supported"):
         vision_ops.decode_webp(animated, UNCHANGED)
 

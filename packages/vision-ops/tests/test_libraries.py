@@ -54,7 +54,12 @@ def test_a_package_named_torchvision(tmp_path):
     (package / "__init__.py").write_text(textwrap.dedent(LIKE_TORCHVISION))
     (package / "_C.so").write_bytes(b"")
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM)], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

@@ -51,7 +51,14 @@ def test_values(random, name, arguments, scale):
 
 @pytest.mark.parametrize(
     ("sizes", "ratio"),
-    [((1, 2, 40, 50), -1), ((1, 3, 40, 50), 2), ((1, 1, 1, 1), -1), ((2, 3, 1, 7), 2), ((1, 70, 6, 5), 1), ((1, 1, 4, 3), 70)],
+    [
+        ((1, 2, 40, 50), -1),
+        ((1, 3, 40, 50), 2),
+        ((1, 1, 1, 1), -1),
+        ((2, 3, 1, 7), 2),
+        ((1, 70, 6, 5), 1),
+        ((1, 1, 4, 3), 70),
+    ],
 )
 def test_roi_align_of_other_sizes(random, sizes, ratio):
     x, regions = random.standard_normal(sizes), rois(random, 3, sizes[0], *sizes[2:])

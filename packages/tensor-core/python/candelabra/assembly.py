@@ -52,7 +52,7 @@ SUBPACKAGES = {
     "vision_ops": "candelabra-vision-ops",
 }  # fmt: skip
 #: Distributions that have the operators of other projects' shared libraries, by the Python package
-#: that such a library lies in. Their entry points in OPERATOR_LIBRARIES have the name of the package.
+#: that such a library lies in. Their entry points in OPERATOR_LIBRARIES have the package's name.
 REPLACED_LIBRARIES = {"torchvision": "candelabra-vision-ops"}
 OPERATOR_LIBRARIES = "candelabra.operator_libraries"
 #: The namespaces of these operators.

@@ -470,3 +470,71 @@ def test_errors_of_kernels_are_the_callers():
     with pytest.raises(KeyError, match="inside"):
         define("failing", failing)(candelabra.ones(1))
     assert candelabra.is_grad_enabled()
+
+
+# ---- autocasting, and the libraries of other projects
+
+
+def test_functions_that_autocast_calls_instead():
+    calls = []
+    own = library.Library("testlib_cast", "DEF")
+    own.define("f(Tensor x, *, int n=1) -> Tensor")
+    own.impl("f", lambda x, n: x + n, "CPU")
+
+    def cast(x, *, n):
+        calls.append(n)
+        # Nothing is autocast within the function: the operator itself is called.
+        return candelabra.ops.testlib_cast.f(x.float(), n=10 * n).to(x.dtype)
+
+    library.Library("testlib_cast", "IMPL").impl("f", cast, "AutocastCPU")
+    x = candelabra.ones(1, dtype=candelabra.float16)
+    f = candelabra.ops.testlib_cast.f
+    assert f(x, n=2).tolist() == [3.0]
+    with candelabra.autocast("cpu"):
+        result = f(x, n=2)
+        assert result.tolist() == [21.0]
+        assert result.dtype == candelabra.float16
+        with candelabra.autocast("cpu", enabled=False):
+            assert f(x).tolist() == [2.0]
+    assert f(x, n=2).tolist() == [3.0]
+    assert calls == [2]
+
+
+def test_autocasting_of_devices_without_a_backend_is_accepted():
+    own = library.Library("testlib_xpu", "DEF")
+    own.define("f(Tensor x) -> Tensor")
+    own.impl("f", lambda x: x + 1, "CPU")
+    own.impl("f", lambda x: x, "AutocastXPU")
+    with candelabra.autocast("cpu"):
+        assert candelabra.ops.testlib_xpu.f(candelabra.ones(1)).tolist() == [2.0]
+    with pytest.raises(ValueError, match="Unknown device type: xpu"):
+        library.definitions.definition_of("testlib_xpu::f").register_autocast_kernel("xpu", lambda x: x)
+    with pytest.raises(NotImplementedError, match="there is no dispatch key 'Nowhere'"):
+        own.impl("f", lambda x: x, "AutocastNowhere")
+
+
+def test_libraries_whose_operators_a_distribution_has(tmp_path, monkeypatch):
+    """A distribution's module is imported in place of the libraries of a package."""
+    for place in ("others", "torchvision"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "_C.so").write_bytes(b"no library")
+    info = tmp_path / "of_others-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: of-others\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[candelabra.operator_libraries]\nothers = operators_of_others\n")
+    (tmp_path / "operators_of_others.py").write_text(
+        "import candelabra\ncandelabra.library.define('testlib_others::f', '(Tensor x) -> Tensor')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    candelabra.ops.load_library(tmp_path / "others" / "_C.so")
+    assert candelabra.ops.testlib_others.f.name == "testlib_others::f"
+    assert candelabra.ops.load_library(tmp_path / "others" / "_C.so") is None
+
+
+def test_the_distribution_with_the_operators_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **named: ())
+    path = tmp_path / "torchvision" / "_C.so"
+    with pytest.raises(OSError, match="pip install candelabra-vision-ops"):
+        candelabra.ops.load_library(path)
+    with pytest.raises(AttributeError, match=r"import candelabra.vision_ops .*pip install candelabra-vision-ops"):
+        candelabra.ops.image.no_such_operator

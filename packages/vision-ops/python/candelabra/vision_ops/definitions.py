@@ -113,7 +113,9 @@ _QUANTIZED = {
 
 def _refuse_quantized(name: str) -> Callable[..., Any]:
     def refuse(*arguments: Any) -> Any:
-        raise NotImplementedError(f"{name}: Candelabra has no quantized tensors; {name.replace('::q', '::')} takes floats")
+        raise NotImplementedError(
+            f"{name}: Candelabra has no quantized tensors; {name.replace('::q', '::')} takes floats"
+        )
 
     return refuse
 
@@ -150,7 +152,9 @@ def define() -> None:
         made = CustomOpDef(name, schema)
         made.register_fake(describe)
         _register_kernel(made, path, symbol, describe)
-    nms = CustomOpDef("torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", tags=DATA_DEPENDENT)
+    nms = CustomOpDef(
+        "torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", tags=DATA_DEPENDENT
+    )
     nms.register_fake(results.nms_of_unknown_size)
     _register_kernel(nms, path, "nms", results.nms)
     _define_convolution()

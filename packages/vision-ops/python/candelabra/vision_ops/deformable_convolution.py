@@ -41,9 +41,17 @@ def _checked(
     pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
 ) -> _Steps:  # fmt: skip
     """Check the arguments as torchvision does, with its messages."""
-    for name, tensor in (("input", input), ("offset", offset), ("weight", weight), *([("mask", mask)] if use_mask else [])):
+    for name, tensor in (
+        ("input", input),
+        ("offset", offset),
+        ("weight", weight),
+        *([("mask", mask)] if use_mask else []),
+    ):
         _check(tensor.dim() == 4, f"expected {name} to have 4 dimensions, but got {tensor.dim()}")
-        _check(tensor.dtype == input.dtype, f"expected {name} to have the dtype of input, {input.dtype}, but got {tensor.dtype}")
+        _check(
+            tensor.dtype == input.dtype,
+            f"expected {name} to have the dtype of input, {input.dtype}, but got {tensor.dtype}",
+        )
     kernel = tuple(weight.shape[2:])
     _check(min(kernel) > 0, f"weight_h: {kernel[0]} weight_w: {kernel[1]}")
     _check(min(stride_h, stride_w) > 0, f"stride_h: {stride_h} stride_w: {stride_w}")
@@ -65,9 +73,7 @@ def _checked(
     )
     for name, tensor, count in (("offset", offset, 2), *([("mask", mask, 1)] if use_mask else [])):
         expected = count * offset_groups * taps
-        _check(
-            tensor.size(1) == expected, f"{name}.shape[1] is not valid: got: {tensor.size(1)} expected: {expected}"
-        )
+        _check(tensor.size(1) == expected, f"{name}.shape[1] is not valid: got: {tensor.size(1)} expected: {expected}")
         _check(tensor.size(0) == batch, f"invalid batch size of {name}")
         _check(
             tuple(tensor.shape[2:]) == out,
@@ -75,7 +81,10 @@ def _checked(
         )
     _check(mask.dim() > 0 and mask.size(0) == batch, "invalid batch size of mask")
     _check(min(out) > 0, f"Calculated output size too small - out_h: {out[0]} out_w: {out[1]}")
-    _check(tuple(bias.shape) == (weight.size(0),), f"expected bias to have the sizes [{weight.size(0)}], but got {list(bias.shape)}")
+    _check(
+        tuple(bias.shape) == (weight.size(0),),
+        f"expected bias to have the sizes [{weight.size(0)}], but got {list(bias.shape)}",
+    )
     return _Steps(kernel, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), offset_groups)
 
 
@@ -96,9 +105,7 @@ def _grouped(weight: Tensor, groups: int) -> Tensor:
     return weight.reshape(groups, weight.size(0) // groups, -1)
 
 
-def forward(
-    input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, *numbers: Any
-) -> Tensor:
+def forward(input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, *numbers: Any) -> Tensor:
     """Compute ``torchvision::deform_conv2d``."""
     steps = _checked(input, weight, offset, mask, bias, *numbers)
     groups, use_mask = numbers[6], numbers[8]

@@ -37,8 +37,7 @@ def _check_nms(dets: Tensor, scores: Tensor) -> None:
     _check(scores.dim() == 1, f"scores should be a 1d tensor, got {scores.dim()}D")
     _check(
         dets.size(0) == scores.size(0),
-        "boxes and scores should have same number of elements in dimension 0, got "
-        f"{dets.size(0)} and {scores.size(0)}",
+        f"boxes and scores should have same number of elements in dimension 0, got {dets.size(0)} and {scores.size(0)}",
     )
     _check(dets.dtype == scores.dtype, "dets should have the same type as scores")
 
@@ -98,7 +97,9 @@ def _grad_input(grad: Tensor, rois: Tensor, pooled: tuple[int, ...], sizes: tupl
     _check_rois("grad", grad, rois)
     _check(min(sizes) >= 0, f"the sizes of the input must not be negative, but got {list(sizes)}")
     expected = (rois.size(0), *pooled)
-    _check(tuple(grad.shape) == expected, f"expected grad to have the sizes {list(expected)}, but got {list(grad.shape)}")
+    _check(
+        tuple(grad.shape) == expected, f"expected grad to have the sizes {list(expected)}, but got {list(grad.shape)}"
+    )
     return grad.new_empty(sizes)
 
 
@@ -150,9 +151,7 @@ def roi_pool_backward(
 def _channels_per_bin(channels: int, pooled_height: int, pooled_width: int) -> int:
     bins = pooled_height * pooled_width
     _check_pooled(pooled_height, pooled_width)
-    _check(
-        bins > 0 and channels % bins == 0, "input channels must be a multiple of pooling height * pooling width"
-    )
+    _check(bins > 0 and channels % bins == 0, "input channels must be a multiple of pooling height * pooling width")
     return channels // bins
 
 

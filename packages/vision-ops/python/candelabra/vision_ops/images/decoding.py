@@ -45,9 +45,7 @@ def _opened(data: Tensor, file_format: str) -> Iterator[Any]:
     except image_module.DecompressionBombError as error:
         raise RuntimeError(f"decode_{file_format.lower()}: {error}") from error
     except (OSError, SyntaxError, EOFError, ValueError, IndexError, OverflowError) as error:
-        raise RuntimeError(
-            f"decode_{file_format.lower()}: the image is incomplete or corrupted: {error}"
-        ) from error
+        raise RuntimeError(f"decode_{file_format.lower()}: the image is incomplete or corrupted: {error}") from error
 
 
 def _oriented(decoded: Tensor, orientation: int) -> Tensor:
@@ -201,4 +199,6 @@ def decode_image(data: Tensor, mode: int, apply_exif_orientation: bool = False) 
         return decode_gif(data)
     if start.startswith(b"RIFF") and start[8:] == b"WEBPVP8":
         return decode_webp(data, mode)
-    raise RuntimeError("Unsupported image file. Only jpeg, png, webp and gif are currently supported. For avif and heic format, please rely on `decode_avif` and `decode_heic` directly.")
+    raise RuntimeError(
+        "Unsupported image file. Only jpeg, png, webp and gif are currently supported. For avif and heic format, please rely on `decode_avif` and `decode_heic` directly."
+    )

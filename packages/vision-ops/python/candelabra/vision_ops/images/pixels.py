@@ -12,8 +12,8 @@ from .files import bytes_tensor, tensor_bytes
 if TYPE_CHECKING:
     from PIL import Image
 
-#: The weights of red, green and blue in gray, in units of 1/32768. libpng truncates 8 bits and rounds
-#: 16 bits.
+#: The weights of red, green and blue in gray, in units of 1/32768. libpng truncates 8 bits and
+#: rounds 16 bits.
 _GRAY = (9794, 19235, 3739)
 
 
