@@ -52,7 +52,7 @@ def _checked(
             tensor.dtype == input.dtype,
             f"expected {name} to have the dtype of input, {input.dtype}, but got {tensor.dtype}",
         )
-    kernel = tuple(weight.shape[2:])
+    kernel = (weight.size(2), weight.size(3))
     _check(min(kernel) > 0, f"weight_h: {kernel[0]} weight_w: {kernel[1]}")
     _check(min(stride_h, stride_w) > 0, f"stride_h: {stride_h} stride_w: {stride_w}")
     _check(min(pad_h, pad_w) >= 0, f"pad_h: {pad_h} pad_w: {pad_w}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
+from candelabra.library import get_ctx
 
 #: Kernels count pixels in int32.
 _MOST_PIXELS = 2**31 - 1
@@ -51,7 +52,7 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Any:
 def nms_of_unknown_size(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return what the result of ``nms`` is like."""
     _check_nms(dets, scores)
-    size = candelabra.library.get_ctx().new_dynamic_size()
+    size = get_ctx().new_dynamic_size()
     return dets.new_empty(size, dtype=candelabra.int64)
 
 

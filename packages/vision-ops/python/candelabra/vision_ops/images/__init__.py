@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from candelabra.library import CustomOpDef
 
 from . import decoding, encoding, files
 
-_OPERATORS = {
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "read_file(str filename) -> Tensor": files.read_file,
     "write_file(str filename, Tensor data) -> ()": files.write_file,
     "decode_image(Tensor data, int mode, bool apply_exif_orientation=False) -> Tensor": decoding.decode_image,
