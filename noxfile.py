@@ -22,7 +22,7 @@ OUTPUT = ROOT / "output"
 #: All packages in order of dependency, except backend-cuda, which has its own session `cuda` and
 #: its own compiler.
 ALL = [
-    "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
+    "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions", "compile",
     "array-api", "torch-compat", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
@@ -69,6 +69,7 @@ TEST_PACKAGES = {
     "multiprocessing": ["tensor-core", "backend-cpu", "autograd", "nn", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
+    "compile": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "compile"],
     "array-api": ["tensor-core", "backend-cpu", "array-api"],
     "torch-compat": [
         "tensor-core",
@@ -77,6 +78,7 @@ TEST_PACKAGES = {
         "nn",
         "optim",
         "distributions",
+        "compile",
         "multiprocessing",
         "utils",
         "torch-compat",
@@ -301,7 +303,7 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api", "torch-compat"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "array-api", "torch-compat"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81")
     run_tests(session, ROOT / "tests" / "integration")
 
@@ -475,7 +477,7 @@ def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/."""
     install(
         session,
-        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api"],
+        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "array-api"],
         "numpy",
         "sphinx",
         "furo",

@@ -25,6 +25,8 @@ FILES = {
     "_custom_ops": "operators.custom_ops",
     "_dynamo": "compiler",
     "amp.autocast_mode": "autocasting",
+    "ao": "ao.package",
+    "ao.quantization": "ao.quantization",
     "backends": "backends.package",
     "backends.cpu": "backends.cpu",
     "backends.mha": "backends.mha",
