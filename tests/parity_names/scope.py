@@ -27,7 +27,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("torch.masked", "torch.nested"), MASKED),
     **dict.fromkeys(
         (
-            "torch.fx", "torch.export", "torch.onnx", "torch.compiler", "torch.jit.annotations", "torch.jit.frontend", "torch.jit.mobile",
+            "torch.fx.experimental", "torch.fx.passes", "torch.fx.tensor_type", "torch.fx.config", "torch.export", "torch.onnx", "torch.compiler", "torch.jit.annotations", "torch.jit.frontend", "torch.jit.mobile",
             "torch.jit.generate_bytecode", "torch.jit.supported_ops", "torch.jit.unsupported_tensor_ops", "torch.nativert",
             "torch.utils.jit", "torch.cuda.jiterator", "torch.jit",
         ),

@@ -1,4 +1,6 @@
 // What differs between two recordings of the same function.
+#include <algorithm>
+
 #include "record/recorder.hpp"
 
 namespace candelabra {
@@ -53,15 +55,19 @@ bool same_value(const cb_value& a, const cb_value& b) {
   }
 }
 
-bool same_operands(const Instruction& a, const Instruction& b) {
+bool same_operands(const Instruction& a, const Instruction& b, const std::vector<ComparedInput>& inputs) {
+  const auto shift_of = [&](int buffer) {
+    const auto input = std::ranges::find(inputs, buffer, &ComparedInput::buffer);
+    return input == inputs.end() ? 0 : input->offset_in_b - input->offset_in_a;
+  };
   return std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(),
-                    [](const Operand& one, const Operand& other) {
-                      return one.buffer == other.buffer && one.offset == other.offset &&
+                    [&](const Operand& one, const Operand& other) {
+                      return one.buffer == other.buffer && one.offset + shift_of(one.buffer) == other.offset &&
                              same_geometry(*one.tensor, *other.tensor);
                     });
 }
 
-std::string difference(const Instruction& a, const Instruction& b) {
+std::string difference(const Instruction& a, const Instruction& b, const std::vector<ComparedInput>& inputs) {
   if (a.kind != b.kind || a.op != b.op || a.kernel.compiled != b.kernel.compiled || a.device != b.device)
     return text(place_of(a), " in one call is ", place_of(b), " in the next");
   if (a.value_count != b.value_count || a.output_count != b.output_count || a.bytes != b.bytes ||
@@ -76,16 +82,16 @@ std::string difference(const Instruction& a, const Instruction& b) {
       return text("argument '", a.op->schema.parameters[static_cast<size_t>(i)].name, "' of ", place_of(a),
                   " has another value in the next call");
   }
-  if (!same_operands(a, b)) return text(place_of(a), " gets tensors of other memory in the next call");
+  if (!same_operands(a, b, inputs)) return text(place_of(a), " gets tensors of other memory in the next call");
   return {};
 }
 
 }  // namespace
 
-std::string difference(const Recorder& a, const Recorder& b, const std::vector<int>& inputs) {
+std::string difference(const Recorder& a, const Recorder& b, const std::vector<ComparedInput>& inputs) {
   const size_t common = std::min(a.instructions.size(), b.instructions.size());
   for (size_t k = 0; k < common; ++k) {
-    std::string found = difference(a.instructions[k], b.instructions[k]);
+    std::string found = difference(a.instructions[k], b.instructions[k], inputs);
     if (!found.empty()) return found;
   }
   if (a.instructions.size() != b.instructions.size())
@@ -97,7 +103,7 @@ std::string difference(const Recorder& a, const Recorder& b, const std::vector<i
     const std::string place = one.first >= 0 ? place_of(a.instructions[static_cast<size_t>(one.first)]) : "an operator";
     if (one.first != other.first || one.is_existing != other.is_existing || one.constant != other.constant)
       return text("a tensor of ", place, " is made of other values in the next call");
-    const bool is_input = std::ranges::find(inputs, static_cast<int>(k)) != inputs.end();
+    const bool is_input = std::ranges::find(inputs, static_cast<int>(k), &ComparedInput::buffer) != inputs.end();
     if (one.existing && other.existing && !is_input && one.existing != other.existing)
       return text("a tensor of ", place, " is another one in the next call");
   }

@@ -167,8 +167,7 @@ bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
     if (known >= 0 && planned_[static_cast<size_t>(known)].place == Place::Existing) return false;
     const RecordedBuffer& buffer = recording_->buffers[static_cast<size_t>(expected.buffer)];
     const int64_t shift = offset - expected.offset;
-    if (buffer.first >= 0 && buffer.high > 0 &&
-        (buffer.low + shift < 0 || buffer.high + shift > static_cast<int64_t>(root->bytes)))
+    if (buffer.high > 0 && (buffer.low + shift < 0 || buffer.high + shift > static_cast<int64_t>(root->bytes)))
       return false;
   }
   return true;

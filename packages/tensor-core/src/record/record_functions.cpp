@@ -91,6 +91,8 @@ void add_result(Program& program, const std::string& from, py::handle object, in
   } else {
     check(from == "view", PyExc_ValueError, "results do not come from ", from);
     one.from = Produced::From::ViewOfInput;
+    one.offset -= program.inputs.at(static_cast<size_t>(input)).offset / itemsize(tensor.dtype);
+    program.recording().note_extent(program.recording().find(tensor.storage), tensor);
   }
   if (!node.is_none()) one.node = Ref<>::borrow(node.ptr());
   if (!parameter.is_none()) one.parameter = TensorRef::borrow(tensor_of(parameter));
@@ -205,8 +207,14 @@ void register_record(py::module_& module) {
       .def("first_use", first_use, "buffer"_a, "The operator, file and line that used it first.")
       .def(
           "difference",
-          [](const Recorder& a, const Recorder& b, const std::vector<int>& inputs) { return difference(a, b, inputs); },
-          "other"_a, "inputs"_a, "What differs, or an empty string.");
+          [](const Recorder& a, const Recorder& b, const std::vector<std::tuple<int, int64_t, int64_t>>& given) {
+            std::vector<ComparedInput> inputs;
+            for (const auto& [buffer, in_a, in_b] : given) inputs.push_back({buffer, in_a, in_b});
+            return difference(a, b, inputs);
+          },
+          "other"_a, "inputs"_a,
+          "What differs, or an empty string. Of each argument's memory: its number, and where the argument begins in "
+          "both, in bytes.");
   py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.")
       .def(py::init<std::shared_ptr<Recorder>, bool>(), "recording"_a, "debug"_a)
       .def_property_readonly("recording", [](Program& program) { return program.shared_recording(); })

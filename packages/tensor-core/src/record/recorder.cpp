@@ -112,6 +112,15 @@ int Recorder::find_existing(Storage* root) const {
   return place == existing_.end() ? -1 : place->second;
 }
 
+void Recorder::note_extent(int number, const TensorObject& view) {
+  RecordedBuffer& buffer = buffers[static_cast<size_t>(number)];
+  const cb_tensor seen = describe(view);
+  if (seen.numel == 0) return;
+  const int64_t offset = view.offset * itemsize(view.dtype);
+  buffer.low = std::min(buffer.low, offset);
+  buffer.high = std::max(buffer.high, offset + extent_of(seen));
+}
+
 void Recorder::forget_existing(int number) {
   RecordedBuffer& buffer = buffers[static_cast<size_t>(number)];
   existing_.erase(buffer.existing.get());

@@ -124,6 +124,8 @@ class Recorder {
   int buffer_of(Storage* storage);
   // The same as find(), only for memory from before the recording.
   int find_existing(Storage* root) const;
+  // Notes that the bytes of a view are used, though no instruction does.
+  void note_extent(int buffer, const TensorObject& view);
   // Gives up memory from before the recording that each call has anew.
   void forget_existing(int buffer);
 
@@ -175,8 +177,12 @@ class NoRecording {
 void find_program_line(std::string& file, int& line);
 
 // What differs between two recordings of the same calls, for people; empty if nothing does.
-// `inputs` are the buffers of arguments, which may be other memory in each.
-std::string difference(const Recorder& a, const Recorder& b, const std::vector<int>& inputs);
+// Arguments may be other memory in each, and begin elsewhere in it.
+struct ComparedInput {
+  int buffer;
+  int64_t offset_in_a, offset_in_b;  // in bytes
+};
+std::string difference(const Recorder& a, const Recorder& b, const std::vector<ComparedInput>& inputs);
 
 // What a replay of the instruction is called in messages: operator, file and line.
 std::string place_of(const Instruction& instruction);

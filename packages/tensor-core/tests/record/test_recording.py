@@ -283,9 +283,9 @@ def test_two_recordings_are_compared():
     same, _ = record(lambda x: function(x, 2.0), x)
     other, _ = record(lambda x: function(x, 3.0), x)
     longer, _ = record(lambda x: function(x, 2.0).exp(), x)
-    assert first.difference(same, [0]) == ""
-    assert "argument 'other' of mul()" in first.difference(other, [0])
-    assert "exp()" in first.difference(longer, [0])
+    assert first.difference(same, [(0, 0, 0)]) == ""
+    assert "argument 'other' of mul()" in first.difference(other, [(0, 0, 0)])
+    assert "exp()" in first.difference(longer, [(0, 0, 0)])
 
 
 def test_memory_that_lives_on_is_known():

@@ -45,6 +45,9 @@ def build(before: RecordedCall, call: RecordedCall, debug: bool) -> Any:
     changed = program.failed_guard()
     if changed is not None:
         raise UnsupportedError(f"the call changes {changed}")
+    option = environment.changed_option()
+    if option is not None:
+        raise UnsupportedError(f"the call changes '{option}' of a parameter group; step schedules outside")
     for tensor in environment.tensors:
         try:
             program.add_guard(
@@ -62,8 +65,8 @@ def build(before: RecordedCall, call: RecordedCall, debug: bool) -> Any:
 
 def compare(before: RecordedCall, call: RecordedCall) -> None:
     """Raise UnsupportedError if two calls of one signature computed different things."""
-    inputs = [call.recording.find(tensor) for tensor in call.inputs]
-    gradients = [call.recording.find(grad) for grad in call.gradients.values() if grad is not None]
+    inputs = list(zip(call.buffers, before.offsets, call.offsets, strict=True))
+    gradients = [(call.recording.find(grad), 0, 0) for grad in call.gradients.values() if grad is not None]
     difference = before.recording.difference(call.recording, inputs + gradients)
     if difference:
         raise UnsupportedError(f"{difference}; make it an argument of the function, or keep it in a tensor")

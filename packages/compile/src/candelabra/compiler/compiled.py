@@ -114,6 +114,7 @@ class Compiled:
             key = (
                 tuple(key_of(form, tensors) for form in forms),
                 tuple((name, key_of(form, tensors)) for name, form in named),
+                _sharing(tensors),
                 _mode(),
             )
             hash(key)
@@ -216,6 +217,18 @@ def _mode() -> tuple[Any, ...]:
         candelabra.get_default_dtype(),
         candelabra.get_default_device(),
     )
+
+
+def _sharing(tensors: list[Tensor]) -> tuple[Any, ...]:
+    """Return which tensors share memory, and at which distance."""
+    first: dict[int, int] = {}
+    found = []
+    for tensor in tensors:
+        begin = tensor.storage_offset() * tensor.element_size()
+        memory = tensor.untyped_storage()._cdata
+        found.append((memory, begin - first.setdefault(memory, begin)))
+    order = {memory: number for number, memory in enumerate(first)}
+    return tuple((order[memory], distance) for memory, distance in found)
 
 
 def _is_plain() -> bool:

@@ -39,6 +39,8 @@ class Environment:
         self._kept: list[Any] = []
         self.guards: list[Description] = [("modes",)]
         self.tensors: list[Tensor] = []
+        #: Options that programs read anew in each call, as they were when the call began.
+        self.live: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._settings()
         for code, namespace in ran.codes.items():
             self._globals(namespace, names_of(code))
@@ -52,6 +54,13 @@ class Environment:
 
             self._items(vars(anomaly._state), vars(anomaly._state), True)
             self.guards.append(("list", graph._packing.stack, tuple(graph._packing.stack)))
+
+    def changed_option(self) -> str | None:
+        """Return the name of a live option that has changed since the walk, or None."""
+        return next(
+            (name for group, options in self.live for name, value in options.items() if group.get(name) is not value),
+            None,
+        )
 
     def walk(self, *roots: Any) -> None:
         """Guard what can be reached from these values."""
@@ -158,6 +167,7 @@ class Environment:
         for group in optimizer.param_groups:
             fixed = {name: option for name, option in group.items() if name not in live}
             self._items(group, fixed, True)
+            self.live.append((group, {name: group[name] for name in live if name in group}))
             following.extend(fixed.values())
         self._items(optimizer.state, optimizer.state, True)
         for parameter, state in list(optimizer.state.items()):

@@ -29,6 +29,9 @@ class RecordedCall:
         self.positional = tuple(describe(value, self.inputs) for value in args)
         self.keywords = tuple((name, describe(value, self.inputs)) for name, value in kwargs.items())
         self.recording = _C.Recording()
+        #: Where the tensors of the arguments begin in their memory, in bytes.
+        self.offsets = [tensor.storage_offset() * tensor.element_size() for tensor in self.inputs]
+        self.buffers: list[int] = []
         self.ran = RanCode()
         self.environment: Environment | None = None
         #: The gradients when the call began, of the tensors of the environment and of the inputs.
@@ -38,7 +41,6 @@ class RecordedCall:
         self.form: Description = ()
         #: Memory made in the call that lives on.
         self.living: set[int] = set()
-        self._last_buffers: list[int] = []
 
     def look_around(self, ran: RanCode) -> None:
         """Note the state that the code of an earlier recorded call read, before this call runs."""
@@ -62,6 +64,7 @@ class RecordedCall:
         # Memory that no operator used gets a number too, after that which some did.
         for tensor in (*self.inputs, *(self.environment.tensors if self.environment else ())):
             recording.register(tensor)
+        self.buffers = [recording.find(tensor) for tensor in self.inputs]
         return self.result
 
     def _look_at_living(self) -> None:

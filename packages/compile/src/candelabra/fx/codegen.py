@@ -218,7 +218,9 @@ class _Writer:
             if name in MAGIC_METHODS:
                 return f"{target} = {MAGIC_METHODS[name].format(*map(_operand, map(self.text, node.args)))}"
             if name in INPLACE_METHODS:
-                return f"{INPLACE_METHODS[name].format(*map(self.text, node.args))};  {target} = {self.text(node.args[0])}"
+                return (
+                    f"{INPLACE_METHODS[name].format(*map(self.text, node.args))};  {target} = {self.text(node.args[0])}"
+                )
         if function is getattr and len(node.args) == 2 and not node.kwargs:
             base, attribute = node.args
             if isinstance(base, Node) and isinstance(attribute, str) and attribute.isidentifier():
@@ -284,4 +286,3 @@ class PyTreeCodeGen(CodeGen):
         if self.pytree_info.out_spec is None:
             return outputs
         return pytree.tree_unflatten(outputs, self.pytree_info.out_spec)
-

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import candelabra
-from candelabra import nn, pytree
+import candelabra.nn as nn
+from candelabra import pytree
 
 from . import flatten_spec
 
@@ -26,7 +27,7 @@ class CustomBuiltin(NamedTuple):
     obj: Any
 
 
-#: Names in the repr of constants, and modules that all generated code sees: no node has one of them.
+#: Names in the repr of constants, and of modules that all generated code sees. No node has one.
 CUSTOM_BUILTINS: dict[str, CustomBuiltin] = {
     "inf": CustomBuiltin("from math import inf", float("inf")),
     "nan": CustomBuiltin("from math import nan", float("nan")),
@@ -76,7 +77,7 @@ def _name_of_ours(func: Any) -> str | None:
     # The shortest path is the public one.
     for end in range(1, len(atoms) + 1):
         path = ".".join(atoms[:end])
-        found = sys.modules.get(path)
+        found = sys.modules.get(path) or _member(candelabra, path.removeprefix("candelabra."))
         if found is not None and _member(found, name) is func:
             return f"{path}.{name}"
     for path, namespace in _NAMESPACES:
@@ -86,6 +87,7 @@ def _name_of_ours(func: Any) -> str | None:
 
 
 def _member(namespace: Any, name: str) -> Any:
+    """Return an attribute by its dotted path, or None."""
     for atom in name.split("."):
         namespace = getattr(namespace, atom, None)
     return namespace

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import candelabra
 from candelabra import overrides
 
 from . import attributes
 from .naming import is_ours
-from .node import Node
+
+if TYPE_CHECKING:
+    from .node import Node
 
 __all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
 

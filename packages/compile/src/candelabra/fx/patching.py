@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from candelabra import Tensor, nn
+import candelabra.nn as nn
+from candelabra import Tensor
 
 from .node import map_aggregate
 from .proxy import Proxy

@@ -168,7 +168,7 @@ class TracerBase:
             return slice(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
         if isinstance(a, range):
             return range(a.start, a.stop, a.step)
-        if isinstance(a, base_types) or isinstance(a, enum.Enum) or a is ...:
+        if isinstance(a, (base_types, enum.Enum)) or a is ...:
             return a
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
             fields = {field.name: self.create_arg(getattr(a, field.name)) for field in dataclasses.fields(a)}
@@ -283,6 +283,10 @@ class Proxy:
         new.__dict__.update(self.__dict__)
         return new
 
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any) -> Proxy: ...
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
@@ -346,7 +350,8 @@ def _is_only_a_method(function: Any) -> bool:
         name = function.name
         return getattr(candelabra, name, None) is not function and getattr(Tensor, name, None) is function
     return (
-        overrides.is_tensor_method_or_property(function) and getattr(candelabra, function.__name__, None) is not function
+        overrides.is_tensor_method_or_property(function)
+        and getattr(candelabra, function.__name__, None) is not function
     )
 
 

@@ -1,0 +1,36 @@
+"""Helpers of the tests: what a compiled function replays."""
+
+import warnings
+
+import candelabra
+
+
+def is_replayed(compiled):
+    """Whether the function has a program that was replayed since it was last recorded."""
+    return any(program.calls_left < 1000 for program in compiled.programs)
+
+
+def refusal(function, *calls):
+    """The warning of a compiled function that is called with these arguments in turn."""
+    compiled = candelabra.compile(function)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for arguments in calls:
+            compiled(*arguments)
+    assert not compiled.programs
+    messages = [str(one.message) for one in caught if "candelabra.compile" in str(one.message)]
+    assert len(messages) == 1, messages
+    return messages[0]
+
+
+def same(a, b):
+    """Whether two results are equal, with their dtypes and layouts."""
+    if isinstance(a, candelabra.Tensor):
+        return (
+            a.equal(b) and a.dtype == b.dtype and a.stride() == b.stride() and a.requires_grad == b.requires_grad
+        )
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return a == b
