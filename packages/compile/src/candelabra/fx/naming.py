@@ -17,7 +17,16 @@ from candelabra import pytree
 
 from . import flatten_spec
 
-__all__ = ["CUSTOM_BUILTINS", "CustomBuiltin", "Namespace", "is_ours", "qualified_name", "snake_case", "type_text"]
+__all__ = [
+    "CUSTOM_BUILTINS",
+    "CustomBuiltin",
+    "Namespace",
+    "is_ours",
+    "public_name",
+    "qualified_name",
+    "snake_case",
+    "type_text",
+]
 
 
 class CustomBuiltin(NamedTuple):
@@ -70,7 +79,10 @@ def is_ours(obj: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _name_of_ours(func: Any) -> str | None:
+def public_name(func: Any) -> str | None:
+    """Return the dotted name of a function or class of Candelabra; None if it has none."""
+    if not is_ours(func):
+        return None
     name = getattr(func, "__qualname__", None) or func.__name__
     module = getattr(func, "__module__", None) or ""
     atoms = module.split(".")
@@ -96,11 +108,6 @@ def _member(namespace: Any, name: str) -> Any:
 def qualified_name(func: Callable[..., Any]) -> str:
     """Return the dotted name of a function or class, by which generated code finds it.
 
-    Raises
-    ------
-    RuntimeError
-        If a function of Candelabra is not public under any name.
-
     Examples
     --------
     >>> import operator
@@ -112,11 +119,9 @@ def qualified_name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__name__", None) or type(func).__name__
     if getattr(builtins, name, None) is func:
         return name
-    if is_ours(func):
-        found = _name_of_ours(func)
-        if found is not None:
-            return found
-        raise RuntimeError(f"cannot find module for {func}: it has no public name in candelabra")
+    found = public_name(func) if is_ours(func) else None
+    if found is not None:
+        return found
     name = getattr(func, "__qualname__", name)
     if "<locals>" in name or "<lambda>" in name:
         name = func.__name__
