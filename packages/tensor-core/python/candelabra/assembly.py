@@ -47,7 +47,7 @@ METHODS_AS_FUNCTIONS = (
 SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
-    "distributions": "candelabra-distributions",
+    "distributions": "candelabra-distributions", "distributed": "candelabra-distributed",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
 }  # fmt: skip
 #: Subpackages that programs ask for questions without having installed them: the packages of this
