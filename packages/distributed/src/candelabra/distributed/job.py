@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import secrets
@@ -68,6 +69,7 @@ class Job:
         self._news = threading.Event()
         self._address: tuple[str, int, str] | None = None
         self._world = ""
+        self._is_closed = False
         #: MPI is started by the variables of a foreign launcher.
         self.has_foreign_manager = False
         if not is_alone:
@@ -117,9 +119,9 @@ class Job:
         details = [self._world, str(self.size), str(self.rank), host_identity()]
         connection = Connection(host, port, "pmi", [part.encode() for part in details], token, 30.0)
         connection.socket.settimeout(None)
-        os.set_inheritable(connection.socket.fileno(), False)
         variables = {
-            "PMI_FD": str(connection.socket.fileno()),
+            # MPI owns the connection from now on, and uses it until the process ends.
+            "PMI_FD": str(connection.socket.detach()),
             "PMI_RANK": str(self.rank),
             "PMI_SIZE": str(self.size),
         }
@@ -128,11 +130,18 @@ class Job:
         try:
             engine.start(self.rank, self.size, variables, where)
         except (RuntimeError, TimeoutError) as error:
-            raise self.explained(error, "the start of MPI") from error
+            raise self.explained(error, "the start of MPI") from self.cause(error)
         finally:
             os.environ.update(kept)
-            #: MPI owns the connection from now on: it may use it until the process ends.
-            self._pmi_socket = connection.socket
+        # Called before the handler by which the engine finalizes MPI.
+        atexit.register(self._leave_without_finalizing, engine)
+
+    def _leave_without_finalizing(self, engine: Engine) -> None:
+        """Keep a process that ends by an exception from waiting in MPI_Finalize for ranks that wait for
+        it.
+        """
+        if not self._is_closed:
+            engine.fail("the process ends")
 
     def _fail(self, message: str) -> None:
         """Take the news that a rank has failed; called by the health thread."""
@@ -141,8 +150,14 @@ class Job:
         for engine in list(self._engines.values()):
             engine.fail(message)
 
-    def explained(self, error: Exception, what: str) -> DistBackendError:
+    def cause(self, error: Exception) -> Exception | None:
+        """Return the error of an engine if it says more than that a rank has failed."""
+        return error if self.failure is None else None
+
+    def explained(self, error: Exception, what: str) -> RuntimeError:
         """Return the error that a program gets for one of an engine."""
+        if isinstance(error, NotImplementedError):
+            return NotImplementedError(f"{what}: {error}")
         start = f"{what} on rank {self.rank}: "
         if self.health is not None and not isinstance(error, TimeoutError):
             self._news.wait(_NEWS)  # the engine may notice the end of a rank before the news of it
@@ -162,12 +177,14 @@ class Job:
 
     def close(self) -> None:
         """Leave the job."""
+        self._is_closed = True
         for engine in self._engines.values():
             engine.stop()
         if self.health is not None:
             self.health.close()
         if self._server is not None:
-            self._server.close()
+            # MPI asks it once more at the end of the process.
+            atexit.register(self._server.close)
 
 
 def missing_text(states: dict[str, Any], own: tuple[int, str, int, str, Any, int], own_rank: int) -> str:

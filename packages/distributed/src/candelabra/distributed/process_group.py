@@ -138,7 +138,7 @@ class ProcessGroup:
                 self.ranks, self.number, self.group_name, self._timeout.total_seconds() or None, **options
             )
         except (RuntimeError, TimeoutError) as error:
-            raise self.job.explained(error, f"the start of group {self.group_name}") from error
+            raise self.job.explained(error, f"the start of group {self.group_name}") from self.job.cause(error)
         self._communicators[device_type] = made
         return made
 
@@ -200,7 +200,7 @@ class ProcessGroup:
         except (RuntimeError, TimeoutError) as error:
             if isinstance(error, DistBackendError):
                 raise
-            raise self.explained(error, operation) from error
+            raise self.explained(error, operation) from self.job.cause(error)
         current.finished = operation
         if finish is not None:
             finish()
@@ -231,7 +231,7 @@ class ProcessGroup:
         try:
             request = communicator.exchange(sends, receives)
         except (RuntimeError, TimeoutError) as error:
-            raise self.explained(error, operation) from error
+            raise self.explained(error, operation) from self.job.cause(error)
         return Work(self, operation, request, results if results is not None else [t for t, *_ in receives], finish)
 
     def has_finished(self, operation: Operation) -> None:
@@ -242,7 +242,7 @@ class ProcessGroup:
         """Return the error of an operation after a rank has failed."""
         return DistBackendError(f"{described(operation)} on rank {self.job.rank}: {self.job.failure}")
 
-    def explained(self, error: Exception, operation: Operation) -> DistBackendError:
+    def explained(self, error: Exception, operation: Operation) -> RuntimeError:
         """Return the error that a program gets for one of an engine."""
         return self.job.explained(error, described(operation))
 

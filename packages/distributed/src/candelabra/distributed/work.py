@@ -62,7 +62,7 @@ class Work:
             self._request.wait(None if timeout is None or not seconds(timeout) else seconds(timeout))
         except (RuntimeError, TimeoutError) as error:
             self._error = self._group.explained(error, self._operation)
-            raise self._error from error
+            raise self._error from self._group.job.cause(error)
         if self._finish is not None:
             self._finish()
         self._is_finished = True

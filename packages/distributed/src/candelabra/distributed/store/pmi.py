@@ -6,6 +6,7 @@ inherits such a connection through the environment variable PMI_FD, and so start
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ class PmiWorld:
     def __init__(self, name: str, size: int) -> None:
         self.name = name
         self.size = size
+        # MPICH derives the names of its shared memory from it, so that two worlds must not share it.
+        self.kvs_name = f"candelabra_{secrets.token_hex(8)}"
         self.values: dict[str, str] = {}
         self.hosts: dict[int, str] = {}
         self.peers: dict[int, Peer] = {}
@@ -90,7 +93,7 @@ class PmiService:
             case "get_appnum":
                 self._reply(peer, "cmd=appnum appnum=0 rc=0")
             case "get_my_kvsname":
-                self._reply(peer, "cmd=my_kvsname kvsname=candelabra rc=0")
+                self._reply(peer, f"cmd=my_kvsname kvsname={world.kvs_name} rc=0")
             case "get_ranks2hosts":
                 self._reply(peer, "cmd=put_ranks2hosts 0 0")
             case "get_universe_size":
