@@ -56,7 +56,9 @@ class Exchange:
     def __init__(self, ranks: StoreCommunicator, receives: list[tuple[Tensor, int, int]]) -> None:
         self.source = -1
         self._ranks = ranks
-        self._expected = [(tensor, peer, tag, None if peer < 0 else ranks.ticket(peer, tag)) for tensor, peer, tag in receives]
+        self._expected = [
+            (tensor, peer, tag, None if peer < 0 else ranks.ticket(peer, tag)) for tensor, peer, tag in receives
+        ]
 
     def done(self) -> bool:
         return all(key is not None and self._ranks.store.check([key]) for *_, key in self._expected)

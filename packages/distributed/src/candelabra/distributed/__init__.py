@@ -6,6 +6,16 @@ starts the processes of a job, on one machine or several. See :doc:`distributed`
 
 from __future__ import annotations
 
+from .availability import (
+    Backend,
+    is_available,
+    is_backend_available,
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_ucc_available,
+    is_xccl_available,
+)
 from .collectives.barriers import barrier, monitored_barrier
 from .collectives.gathers import (
     all_gather,
@@ -36,16 +46,6 @@ from .collectives.reductions import (
 from .debugging import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from .environment import get_node_local_rank, is_torchelastic_launched
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
-from .availability import (
-    Backend,
-    is_available,
-    is_backend_available,
-    is_gloo_available,
-    is_mpi_available,
-    is_nccl_available,
-    is_ucc_available,
-    is_xccl_available,
-)
 from .groups import (
     GroupMember,
     default_pg_timeout,

@@ -158,9 +158,7 @@ def init_process_group(
     prefixed = PrefixStore(f"default_pg/{next(_initializations)}", store)
     job = Job(prefixed, rank, world_size, limit, is_alone)
     job.has_foreign_manager = has_foreign_manager
-    made = ProcessGroup(
-        job, range(world_size), 0, "0", "default_pg", backends, limit, PrefixStore("group/0", prefixed)
-    )
+    made = ProcessGroup(job, range(world_size), 0, "0", "default_pg", backends, limit, PrefixStore("group/0", prefixed))
     made.bound_device_id = _device(device_id)
     GroupMember.WORLD = made
     _groups[made.group_name] = made
@@ -234,9 +232,8 @@ def _make(
     )
     made.bound_device_id = parent.bound_device_id
     _groups[name] = made
-    if backend is not None or "cpu" in parent._communicators:
-        if "cpu" in made.backends:
-            made.communicator("cpu")
+    if (backend is not None or "cpu" in parent._communicators) and "cpu" in made.backends:
+        made.communicator("cpu")
     return made
 
 
@@ -246,7 +243,9 @@ def _checked_ranks(ranks: Sequence[int] | None, is_sorted: bool = True) -> list[
         return list(range(size))
     found = sorted(ranks) if is_sorted else list(ranks)
     if len(found) > size:
-        raise ValueError("the new group's world size should be less or equal to the world size set by init_process_group")
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by init_process_group"
+        )
     if len(set(found)) != len(found):
         raise ValueError(f"the new group's ranks must be different, but got {ranks}")
     for rank in found:
@@ -363,7 +362,9 @@ def split_group(
             raise ValueError("the split group cannot have duplicate ranks")
         seen.update(part)
         if any(not 0 <= rank < parent.size() for rank in part):
-            raise ValueError(f"the parts {split_ranks} have ranks that the parent of {parent.size()} ranks does not have")
+            raise ValueError(
+                f"the parts {split_ranks} have ranks that the parent of {parent.size()} ranks does not have"
+            )
         if parent.rank() in part:
             mine = (part, number)
     if mine is None:

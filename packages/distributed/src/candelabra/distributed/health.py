@@ -71,7 +71,14 @@ class HealthChannel:
     """
 
     def __init__(
-        self, host: str, port: int, token: str, world: str, rank: int, current: Current, on_failure: Callable[[str], None]
+        self,
+        host: str,
+        port: int,
+        token: str,
+        world: str,
+        rank: int,
+        current: Current,
+        on_failure: Callable[[str], None],
     ) -> None:
         self.failure: str | None = None
         self._rank = rank

@@ -191,7 +191,9 @@ def missing_text(states: dict[str, Any], own: tuple[int, str, int, str, Any, int
     """Return which ranks are elsewhere than this one, as the end of a message."""
     text = described(own)
     others = []
-    for rank, (named, is_inside, group, number, activity) in sorted(states["activities"].items(), key=lambda i: int(i[0])):
+    for rank, (named, is_inside, group, number, activity) in sorted(
+        states["activities"].items(), key=lambda i: int(i[0])
+    ):
         if int(rank) == own_rank or (is_inside and activity == text):
             continue
         if is_inside and group == own[0] and number == own[2]:

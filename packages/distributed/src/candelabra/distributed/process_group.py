@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from candelabra import Tensor, _C, device
+from candelabra import _C, Tensor, device
 
 from .debugging import DebugLevel, get_debug_level
 from .errors import DistBackendError

@@ -115,9 +115,7 @@ def all_gather_coalesced(
     for rank, outputs in enumerate(output_tensor_lists):
         pieces = everyone[rank].split([each.numel() for each in used])
         copies.extend((own, piece.view(each.shape)) for own, piece, each in zip(outputs, pieces, used, strict=True))
-    return found.collective(
-        "all_gather", joined, everyone, "sum", 0, async_op, output_tensor_lists, write_back(copies)
-    )
+    return found.collective("all_gather", joined, everyone, "sum", 0, async_op, output_tensor_lists, write_back(copies))
 
 
 def gather(
@@ -256,7 +254,9 @@ def _parts(tensor: Tensor, sizes: Sequence[int] | None, count: int, name: str) -
             raise ValueError(f"Tensor's dim 0 does not divide equally across group size: {length} by {count}")
         sizes = [length // count] * count
     if len(sizes) != count:
-        raise ValueError(f"Number of tensor splits not equal to group size: {len(sizes)} {name} sizes for {count} ranks")
+        raise ValueError(
+            f"Number of tensor splits not equal to group size: {len(sizes)} {name} sizes for {count} ranks"
+        )
     if sum(sizes) != length:
         raise ValueError(f"Split sizes doesn't match total dim 0 size: the {name} sizes {list(sizes)} of {length}")
     return list(tensor.split(list(sizes)))

@@ -46,16 +46,16 @@ def irecv(
         return None
     place = -1 if src is None and group_src is None else _peer(found, group, src, group_src, "src")
     used = flat(tensor)
-    return found.exchange(
-        "recv", [], [(used, place, tag)], tensor, write_back([(tensor, used)]), is_collective=False
-    )
+    return found.exchange("recv", [], [(used, place, tag)], tensor, write_back([(tensor, used)]), is_collective=False)
 
 
 def _peer(found: ProcessGroup, group: ProcessGroup | None, rank: int | None, group_rank: int | None, name: str) -> int:
     place = root(group, rank, group_rank, name)
     if place == found.rank():
         where = "destination" if name == "dst" else "source"
-        raise ValueError(f"Invalid {where} rank: {where} rank should not be the same as the rank of the current process.")
+        raise ValueError(
+            f"Invalid {where} rank: {where} rank should not be the same as the rank of the current process."
+        )
     return place
 
 

@@ -86,9 +86,7 @@ class DistributedDataParallel(nn.Module):
         if group is None:
             raise ValueError("DistributedDataParallel: this rank does not belong to the process group")
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        named = [
-            (name, each) for name, each in module.named_parameters() if each.requires_grad and name not in ignored
-        ]
+        named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in ignored]
         if not named:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."

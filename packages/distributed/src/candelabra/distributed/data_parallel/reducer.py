@@ -266,11 +266,13 @@ class Reducer:
 
     def _used_anywhere(self) -> list[bool] | None:
         """Return which parameters got a gradient on any rank; None if no rank looks for unused ones."""
-        if not self.finds_unused and not (self.is_static and self._static_unused):
-            if not self.is_static:
-                return None
+        if not self.finds_unused and not (self.is_static and self._static_unused) and not self.is_static:
+            return None
         marks = candelabra.tensor(
-            [int(parameter.grad is not None and index not in self._unused) for index, parameter in enumerate(self.parameters)],
+            [
+                int(parameter.grad is not None and index not in self._unused)
+                for index, parameter in enumerate(self.parameters)
+            ],
             dtype=candelabra.int32,
             device=self.group.host_or_only_device(),
         )

@@ -46,9 +46,7 @@ class Communicator(Protocol):
     def start(self, kind: str, send: Tensor | None, receive: Tensor | None, op: str, peer: int) -> Request:
         """Start a collective. Those of one communicator run in the order of their starts."""
 
-    def exchange(
-        self, sends: list[tuple[Tensor, int, int]], receives: list[tuple[Tensor, int, int]]
-    ) -> Request:
+    def exchange(self, sends: list[tuple[Tensor, int, int]], receives: list[tuple[Tensor, int, int]]) -> Request:
         """Start sends and receives, each a tensor, a rank in the group and a tag. They do not wait for
         earlier requests. The rank -1 in a single receive stands for any.
         """
@@ -78,7 +76,9 @@ class Engine(Protocol):
             This process's device.
         """
 
-    def communicator(self, ranks: Sequence[int], number: int, name: str, timeout: float | None, **options: Any) -> Communicator:
+    def communicator(
+        self, ranks: Sequence[int], number: int, name: str, timeout: float | None, **options: Any
+    ) -> Communicator:
         """Return the communicator of these ranks, all of which call this with the same number."""
 
     def fail(self, message: str) -> None:

@@ -71,9 +71,7 @@ class QueuedCommunicator:
         self.run(kind, send, receive, op, peer)
         return self._request()
 
-    def exchange(
-        self, sends: list[tuple[Tensor, int, int]], receives: list[tuple[Tensor, int, int]]
-    ) -> QueuedRequest:
+    def exchange(self, sends: list[tuple[Tensor, int, int]], receives: list[tuple[Tensor, int, int]]) -> QueuedRequest:
         """Queue sends and receives. NCCL has no tags: the order decides."""
         if any(peer < 0 for _, peer, _ in receives):
             raise ValueError("NCCL receives from a given rank only: recv() needs src")
@@ -133,9 +131,7 @@ class NcclEngine:
         if place == 0:
             store.set("id", communication.unique_id(_DEVICE_TYPE))
         assert self._device is not None
-        made = communication.Communicator(
-            self._device, store.get("id"), place, len(ranks), timeout=timeout, name=name
-        )
+        made = communication.Communicator(self._device, store.get("id"), place, len(ranks), timeout=timeout, name=name)
         queued = QueuedCommunicator(made, timeout)
         with self._lock:
             self._made.append(queued)

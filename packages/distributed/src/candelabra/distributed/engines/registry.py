@@ -19,7 +19,11 @@ GROUP = "candelabra.process_groups"
 #: Names of PyTorch's backends for engines of ours.
 ALIASES = {"gloo": "mpi"}
 #: Where an engine that is missing comes from.
-_DISTRIBUTIONS = {"mpi": "candelabra-collectives-mpi", "nccl": "candelabra-distributed", "fake": "candelabra-distributed"}
+_DISTRIBUTIONS = {
+    "mpi": "candelabra-collectives-mpi",
+    "nccl": "candelabra-distributed",
+    "fake": "candelabra-distributed",
+}
 #: The engines of device types, if a program names none.
 DEFAULTS = {"cpu": "mpi", "cuda": "nccl"}
 

@@ -23,6 +23,8 @@ from .workers import Worker, Workers
 
 #: Seconds in which the others may end by themselves after a failure.
 _GRACE = 5.0
+#: Seconds between looks for failures that no process's end shows.
+_LOOK = 1.0
 
 
 class _Stopped(BaseException):
@@ -49,6 +51,8 @@ class Agent:
         self._store: TCPStore | None = None
         self._node = settings.node_rank
         self._failures: list[Worker] = []
+        #: What the ranks are told: it is not always the end of a process.
+        self._news: str | None = None
         self._world = ""
         self._started: set[int] = set()
 
@@ -78,9 +82,10 @@ class Agent:
         self._meet()
         for attempt in range(self._settings.max_restarts + 1):
             self._failures.clear()
+            self._news = None
             if self._attempt(attempt):
                 return 0
-            print(report(self._settings.script, self._failures), file=sys.stderr, flush=True)
+            print(report(self._settings.script, self._failures, self._news), file=sys.stderr, flush=True)
             if attempt < self._settings.max_restarts:
                 left = self._settings.max_restarts - attempt
                 print(f"torchrun: the processes start again, {left} restarts are left", file=sys.stderr, flush=True)
@@ -124,26 +129,28 @@ class Agent:
     def _environment(self, attempt: int, local_rank: int, rank: int, size: int) -> dict[str, str]:
         settings = self._settings
         environment = dict(os.environ)
-        environment.update({
-            "LOCAL_RANK": str(local_rank),
-            "RANK": str(rank),
-            "GROUP_RANK": str(self._node),
-            "ROLE_RANK": str(rank),
-            "ROLE_NAME": settings.role,
-            "LOCAL_WORLD_SIZE": str(settings.processes),
-            "WORLD_SIZE": str(size),
-            "GROUP_WORLD_SIZE": str(settings.nodes),
-            "ROLE_WORLD_SIZE": str(size),
-            "MASTER_ADDR": settings.host,
-            "MASTER_PORT": str(settings.port),
-            "TORCHELASTIC_RESTART_COUNT": str(attempt),
-            "TORCHELASTIC_MAX_RESTARTS": str(settings.max_restarts),
-            "TORCHELASTIC_RUN_ID": settings.run_id,
-            "TORCHELASTIC_USE_AGENT_STORE": "True",
-            "CANDELABRA_JOB_TOKEN": settings.token,
-            WORLD: self._world,
-            WATCHED: str(os.getpid()),
-        })
+        environment.update(
+            {
+                "LOCAL_RANK": str(local_rank),
+                "RANK": str(rank),
+                "GROUP_RANK": str(self._node),
+                "ROLE_RANK": str(rank),
+                "ROLE_NAME": settings.role,
+                "LOCAL_WORLD_SIZE": str(settings.processes),
+                "WORLD_SIZE": str(size),
+                "GROUP_WORLD_SIZE": str(settings.nodes),
+                "ROLE_WORLD_SIZE": str(size),
+                "MASTER_ADDR": settings.host,
+                "MASTER_PORT": str(settings.port),
+                "TORCHELASTIC_RESTART_COUNT": str(attempt),
+                "TORCHELASTIC_MAX_RESTARTS": str(settings.max_restarts),
+                "TORCHELASTIC_RUN_ID": settings.run_id,
+                "TORCHELASTIC_USE_AGENT_STORE": "True",
+                "CANDELABRA_JOB_TOKEN": settings.token,
+                WORLD: self._world,
+                WATCHED: str(os.getpid()),
+            }
+        )
         if settings.processes > 1:
             # Processes that each use all cores are slower than with one thread each.
             environment.setdefault("OMP_NUM_THREADS", "1")
@@ -172,8 +179,10 @@ class Agent:
     def _watch(self, workers: Workers, attempt: int) -> bool:
         others = _Others(self._store, self._settings, attempt) if self._settings.nodes > 1 and self._store else None
         while workers.running():
-            workers.wait(self._settings.monitor_interval if others else 3600.0, self._note_end)
-            if self._failures:
+            workers.wait(self._settings.monitor_interval if others else _LOOK, self._note_end)
+            if self._server is not None and self._news is None:
+                self._news = self._server.health.failure(self._world)
+            if self._failures or self._news is not None:
                 if others is not None:
                     others.tell_failure()
                 workers.wait_for_all(_GRACE, self._note_end)

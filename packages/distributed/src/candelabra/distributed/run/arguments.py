@@ -61,7 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     def option(*names: str, default: object = None, **others: object) -> None:
-        both = [*names, *(f"--{name[2:].replace('-', '_')}" for name in names if name.startswith("--") and "-" in name[2:])]
+        both = [
+            *names,
+            *(f"--{name[2:].replace('-', '_')}" for name in names if name.startswith("--") and "-" in name[2:]),
+        ]
         variable = f"PET_{names[-1].lstrip('-').replace('-', '_').upper()}"
         if others.get("action") == "store_true":
             default = os.environ.get(variable, "0") == "1"
@@ -85,7 +88,12 @@ def _parser() -> argparse.ArgumentParser:
     option("--no-python", action="store_true", help="the program is not Python")
     option("--run-path", action="store_true", help="run the script by runpy.run_path")
     option("--log-dir", help="folder of the log files")
-    option("-r", "--redirects", default="0", help="streams that go to files: 1 stdout, 2 stderr, 3 both, or RANK:STREAM,...")
+    option(
+        "-r",
+        "--redirects",
+        default="0",
+        help="streams that go to files: 1 stdout, 2 stderr, 3 both, or RANK:STREAM,...",
+    )
     option("-t", "--tee", default="0", help="streams that go to files and to the console")
     option("--local-ranks-filter", default="", help="processes whose output is shown: 0,1")
     option("--node-rank", default=0, type=int, help="number of this machine, for static")
@@ -167,11 +175,13 @@ def _settings(given: argparse.Namespace) -> Settings:
         settings.port = given.master_port if given.master_port is not None else (0 if nodes == 1 else DEFAULT_PORT)
         settings.is_host = given.node_rank == 0
     elif given.rdzv_backend == "c10d":
-        host, _, port = given.rdzv_endpoint.rpartition(":") if ":" in given.rdzv_endpoint else (given.rdzv_endpoint, "", "")
+        host, _, port = (
+            given.rdzv_endpoint.rpartition(":") if ":" in given.rdzv_endpoint else (given.rdzv_endpoint, "", "")
+        )
         settings.host = host or "127.0.0.1"
         settings.port = int(port) if port else (0 if nodes == 1 else DEFAULT_PORT)
         settings.node_rank = 0 if nodes == 1 else -1
-        settings.is_host = {"true": True, "1": True, "false": False, "0": False}.get(details.get("is_host", ""), None)
+        settings.is_host = {"true": True, "1": True, "false": False, "0": False}.get(details.get("is_host", ""))
         if nodes == 1 and settings.is_host is None:
             settings.is_host = True
     else:

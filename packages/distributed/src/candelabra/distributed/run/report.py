@@ -11,7 +11,7 @@ from .workers import Worker
 _WIDTH = 60
 
 
-def report(script: str, failures: list[Worker]) -> str:
+def report(script: str, failures: list[Worker], news: str | None) -> str:
     """Return the report, with the first failure on top.
 
     Parameters
@@ -20,8 +20,12 @@ def report(script: str, failures: list[Worker]) -> str:
         The program's name.
     failures : list of Worker
         The processes that have failed, in order.
+    news : str or None
+        What the ranks were told about the first failure.
     """
     lines = ["=" * _WIDTH, f"{script} FAILED", "-" * _WIDTH]
+    if news is not None:
+        lines.extend([f"First failure: {news}", "-" * _WIDTH])
     if failures:
         lines.append("Root cause (first observed failure):")
         lines.extend(_described(0, failures[0]))

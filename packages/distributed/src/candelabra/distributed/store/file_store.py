@@ -75,6 +75,8 @@ class FileStore(Store):
             reply, _ = self._table.apply(code, parts)
             if code in CHANGING:
                 record = wire.frame(code, parts)
+                # A writer that was killed in the middle has left an incomplete record.
+                os.ftruncate(self._descriptor, self._position)
                 os.pwrite(self._descriptor, record, self._position)
                 self._position += len(record)
             return reply
@@ -90,8 +92,6 @@ class FileStore(Store):
         before = len(buffer)
         while (record := wire.take_frame(buffer)) is not None:
             self._table.apply(*record)
-        # A writer that was killed in the middle leaves an incomplete record, which the next one
-        # overwrites.
         self._position += before - len(buffer)
 
     def close(self) -> None:

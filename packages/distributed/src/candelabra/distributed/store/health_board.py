@@ -96,9 +96,9 @@ class HealthBoard:
         world = self._worlds.setdefault(given["world"], World())
         member = Member(given["rank"], given, peer)
         peer.state = (world, member)
-        world.members[member.rank] = member
         if world.left.pop(member.rank, None) is not None:
             self._tell(world, wire.JOINED, [str(member.rank).encode()])
+        world.members[member.rank] = member
         self._server.send(peer, wire.OK, [])
         if world.failure is not None:
             self._server.send(peer, wire.FAILED, [world.failure.encode()])
@@ -123,7 +123,9 @@ class HealthBoard:
 
     def _states(self, world: World) -> dict[str, Any]:
         return {
-            "activities": {str(rank): [member.named(), *vars(member.activity).values()] for rank, member in world.members.items()},
+            "activities": {
+                str(rank): [member.named(), *vars(member.activity).values()] for rank, member in world.members.items()
+            },
             "left": {str(rank): named for rank, named in world.left.items()},
         }
 
@@ -160,8 +162,14 @@ class HealthBoard:
                     member.stopped_since = now
                 elif now - member.stopped_since >= _STOPPED and world.failure is None:
                     self._fail(
-                        world, f"{member.named()} was stopped and has not gone on for {_STOPPED:g} s{member.activity.phrase()}"
+                        world,
+                        f"{member.named()} was stopped and has not gone on for {_STOPPED:g} s{member.activity.phrase()}",
                     )
+
+    def failure(self, world: str) -> str | None:
+        """Return what has failed first in a world, or None; for the launcher in the server's process."""
+        found = self._worlds.get(world)
+        return None if found is None else found.failure
 
     def report_death(self, world: str, rank: int, process: int, how: str) -> None:
         """Say how a process has ended; for the launcher in the server's process."""
@@ -197,4 +205,3 @@ def is_stopped(process: int) -> bool:
     with suppress(OSError, IndexError), open(f"/proc/{process}/stat", "rb") as file:
         return file.read(1024).rpartition(b")")[2].split()[0] == b"T"
     return False
-

@@ -21,7 +21,7 @@ class PmiWorld:
     def __init__(self, name: str, size: int) -> None:
         self.name = name
         self.size = size
-        # MPICH derives the names of its shared memory from it, so that two worlds must not share it.
+        # MPICH derives the names of its shared memory from it: each world needs its own.
         self.kvs_name = f"candelabra_{secrets.token_hex(8)}"
         self.values: dict[str, str] = {}
         self.hosts: dict[int, str] = {}

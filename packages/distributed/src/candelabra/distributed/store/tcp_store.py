@@ -134,9 +134,7 @@ class TCPStore(Store):
         return self._server
 
     def clone(self) -> TCPStore:
-        return TCPStore(
-            self._host, self.port, timeout=self._timeout, wait_for_workers=False, token=self._token
-        )
+        return TCPStore(self._host, self.port, timeout=self._timeout, wait_for_workers=False, token=self._token)
 
     def close(self) -> None:
         """Close the connection, and the server if this store started it."""
