@@ -28,6 +28,5 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "the smallest floating-point dtypes are candelabra.float16 and candelabra.bfloat16",
     ),
     ("jit export onnx", _COMPILER),
-    ("distributed", "tensors are not spread over machines"),
 )
 REASONS: dict[str, str] = {name: reason for names, reason in _REASONS for name in names.split()}

@@ -47,7 +47,8 @@ METHODS_AS_FUNCTIONS = (
 SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
-    "distributions": "candelabra-distributions", "compiler": "candelabra-compile", "fx": "candelabra-compile",
+    "distributions": "candelabra-distributions", "distributed": "candelabra-distributed",
+    "compiler": "candelabra-compile", "fx": "candelabra-compile",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
     "vision_ops": "candelabra-vision-ops",
 }  # fmt: skip

@@ -21,7 +21,7 @@ from .leaves import HELD_BY_ENGINE, call_accumulated_hooks, take_gradient, take_
 from .node import AccumulateGrad, Edge, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 class _Census:
@@ -43,6 +43,7 @@ class Walk:
     __slots__ = (
         "__weakref__",
         "anomaly",
+        "callbacks",
         "captures",
         "create_graph",
         "expected",
@@ -75,6 +76,8 @@ class Walk:
         #: By sequence number: whether the node leads to a captured gradient. None without captures.
         self.needed: dict[int, bool] | None = None
         self.anomaly = is_anomaly_enabled()
+        #: What :func:`queue_callback` has queued.
+        self.callbacks: list[Callable[[], object]] = []
 
     def add(self, edge: Edge, grad: Tensor | None) -> None:
         """Accumulate a gradient into the node or leaf at the end of an edge."""
@@ -235,6 +238,9 @@ class Walk:
             for key in tuple(self.late):
                 leaf, grad = self.late.pop(key)
                 self._finish_leaf(leaf, grad)
+            # A callback may queue others.
+            for callback in self.callbacks:
+                callback()
         finally:
             _current.walk = outer
             _C.set_torch_function_state(overrides)
@@ -421,6 +427,29 @@ _current = _Current()
 def current_walk() -> Walk | None:
     """Return the backward pass that is running on this thread, or None."""
     return _current.walk
+
+
+def queue_callback(callback: Callable[[], object]) -> None:
+    """Call a function at the end of the backward pass that is running on this thread, after all
+    gradients are accumulated.
+
+    Raises
+    ------
+    RuntimeError
+        No backward pass is running: this is for hooks.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.autograd.engine import queue_callback
+    >>> x = candelabra.ones(2, requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: queue_callback(lambda: print(x.grad)))
+    >>> x.sum().backward()
+    tensor([1., 1.])
+    """
+    if _current.walk is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    _current.walk.callbacks.append(callback)
 
 
 def _node_of(edge: Edge) -> Any:

@@ -1,0 +1,1 @@
+"""The collectives, by kind."""

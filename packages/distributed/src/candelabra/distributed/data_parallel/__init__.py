@@ -1,0 +1,6 @@
+"""Training of one module by several processes: `DistributedDataParallel`."""
+
+from .distributed_data_parallel import DistributedDataParallel
+from .grad_bucket import GradBucket
+
+__all__ = ["DistributedDataParallel", "GradBucket"]

@@ -1,0 +1,338 @@
+"""Reduces gradients while the backward pass goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import candelabra
+from candelabra import Tensor
+from candelabra.autograd.engine import queue_callback
+
+from ..collectives.reductions import all_reduce, broadcast
+from ..process_group import ProcessGroup
+from .buckets import FIRST_BUCKET_BYTES, Bucket, assign
+from .grad_bucket import GradBucket
+
+#: A communication hook: called with its state and a bucket, returns a future of the reduced buffer.
+CommHook = Callable[[Any, GradBucket], Any]
+
+
+class Reducer:
+    """The gradients of a module's parameters, which all ranks reduce together.
+
+    A hook on each parameter copies its gradient into a bucket. A full bucket is reduced while the
+    backward pass computes the next ones. The end of the backward pass waits for the results.
+
+    Parameters
+    ----------
+    named : list of pairs
+        Names and parameters that require grad.
+    group : ProcessGroup
+        The ranks.
+    limit : int
+        The bytes of a bucket.
+    finds_unused : bool
+        Parameters without a gradient are found after each forward pass.
+    are_views : bool
+        Gradients are views of the buckets, which saves a copy.
+    is_static : bool
+        The graph is the same in each iteration: what the first finds stays.
+    """
+
+    def __init__(
+        self,
+        named: list[tuple[str, Tensor]],
+        group: ProcessGroup,
+        limit: int,
+        finds_unused: bool,
+        are_views: bool,
+        is_static: bool,
+    ) -> None:
+        self.names = [name for name, _ in named]
+        self.parameters = [parameter for _, parameter in named]
+        self.group = group
+        self._limit = limit
+        self.finds_unused = finds_unused
+        self._are_views = are_views
+        self.is_static = is_static
+        self._hook: CommHook | None = None
+        self._hook_state: Any = None
+        self._ready_order: list[int] = []
+        self._is_rebuilt = finds_unused and not is_static
+        self._is_first = True
+        self._expects_backward = False
+        self._is_in_backward = False
+        self._next = 0
+        self._ready = [False] * len(named)
+        #: Gradients of the parameters that one iteration of a static graph did not reach.
+        self._static_unused: set[int] = set()
+        self._static_counts = [0] * len(named)
+        self._counts = [0] * len(named)
+        #: The divisor of the sums, fewer ranks than the group has after some have joined.
+        self.divisor = group.size()
+        self.on_rebuild: Callable[[], None] | None = None
+        self.buckets: list[Bucket] = []
+        self._places: list[tuple[Bucket, int]] = []
+        # Autograd nodes are made in the order of the forward pass, so gradients come in reverse.
+        self._build(list(reversed(range(len(named)))))
+        self._handles = [
+            parameter.register_post_accumulate_grad_hook(self._hook_of(index))
+            for index, parameter in enumerate(self.parameters)
+        ]
+
+    # ---- buckets
+
+    def _build(self, order: list[int]) -> None:
+        assigned = assign(self.parameters, order, self._limit, min(FIRST_BUCKET_BYTES, self._limit))
+        self.buckets = [Bucket(indices, self.parameters) for indices in assigned]
+        places: dict[int, tuple[Bucket, int]] = {}
+        for bucket in self.buckets:
+            places.update({index: (bucket, place) for place, index in enumerate(bucket.indices)})
+        self._places = [places[index] for index in range(len(self.parameters))]
+
+    def rebuild(self) -> bool:
+        """Order the buckets once as the gradients came on rank 0. All ranks must call it.
+
+        Returns
+        -------
+        bool
+            Whether the buckets were built again.
+        """
+        if self._is_rebuilt or len(self._ready_order) != len(self.parameters):
+            return False
+        self._is_rebuilt = True
+        order = candelabra.tensor(self._ready_order, dtype=candelabra.int64)
+        where = self.group.host_or_only_device()
+        order = order.to(where)
+        broadcast(order, group=self.group, group_src=0)
+        if self._are_views:
+            self._detach_gradients()
+        self._build([int(index) for index in order.tolist()])
+        return True
+
+    def _detach_gradients(self) -> None:
+        for bucket in self.buckets:
+            for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
+                if parameter.grad is not None and parameter.grad.data_ptr() == view.data_ptr():
+                    parameter.grad = parameter.grad.clone()
+
+    def register_hook(self, state: Any, hook: CommHook) -> None:
+        """Replace the reduction of a bucket by a function."""
+        self._hook = hook
+        self._hook_state = state
+
+    # ---- one iteration
+
+    def check_finished(self) -> None:
+        """Raise an error if parameters of the last iteration got no gradient.
+
+        Raises
+        ------
+        RuntimeError
+            Names them.
+        """
+        if not self._expects_backward or not any(self._ready):
+            return
+        missing = [name for name, is_ready in zip(self.names, self._ready, strict=True) if not is_ready]
+        if not missing:
+            return
+        raise RuntimeError(
+            "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates "
+            "that your module has parameters that were not used in producing loss. You can enable unused parameter "
+            "detection by passing the keyword argument `find_unused_parameters=True` to "
+            "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs participate "
+            "in calculating loss. Parameters which did not receive grad for "
+            f"rank {self.group.job.rank}: {', '.join(missing)}"
+        )
+
+    def prepare(self, unused: Iterable[int]) -> None:
+        """Expect a backward pass, without gradients of some parameters."""
+        self._expects_backward = True
+        self._next = 0
+        self._ready = [False] * len(self.parameters)
+        self._counts = list(self._static_counts)
+        for bucket in self.buckets:
+            bucket.missing = len(bucket.indices)
+            bucket.work = None
+        if not self._is_rebuilt:
+            self._ready_order = []
+        self._unused = set(unused) | self._static_unused
+        self._are_unused_ready = False
+
+    def pause(self) -> None:
+        """Let gradients accumulate: the next backward pass reduces none."""
+        self._expects_backward = False
+
+    def _hook_of(self, index: int) -> Callable[[Tensor], None]:
+        def on_gradient(parameter: Tensor) -> None:
+            if not self._expects_backward:
+                return
+            if not self._is_in_backward:
+                self._start_backward()
+            if self.is_static and self._is_first:
+                self._static_counts[index] += 1
+                return  # the end of the pass reduces, when it is known what the graph has
+            if self.is_static and self._counts[index] > 1:
+                self._counts[index] -= 1
+                return
+            self._take(index, parameter)
+
+        return on_gradient
+
+    def _start_backward(self) -> None:
+        self._is_in_backward = True
+        queue_callback(self._finish)
+        for index in self._unused:
+            self._take(index, self.parameters[index])
+
+    def _take(self, index: int, parameter: Tensor) -> None:
+        """Copy a parameter's gradient into its bucket, and start the collectives of full buckets."""
+        if self._ready[index]:
+            raise RuntimeError(
+                f"Expected to mark a variable ready only once: the parameter {self.names[index]} got a gradient twice. "
+                "It is used in several backward passes of one iteration, or by a reentrant checkpoint; "
+                "static_graph=True allows that"
+            )
+        self._ready[index] = True
+        bucket, place = self._places[index]
+        view = bucket.views[place]
+        grad = parameter.grad
+        with candelabra.no_grad():
+            if grad is None:
+                view.zero_()
+            elif self._hook is not None:
+                if grad.data_ptr() != view.data_ptr():
+                    view.copy_(grad)
+            elif grad.data_ptr() == view.data_ptr():
+                view.div_(self.divisor)
+            else:
+                candelabra.div(grad, self.divisor, out=view)
+        if self._are_views and grad is not None and grad.data_ptr() != view.data_ptr():
+            parameter.grad = view
+        if not self._is_rebuilt:
+            self._ready_order.append(index)
+        bucket.missing -= 1
+        self._launch()
+
+    def _launch(self) -> None:
+        """Start the collectives of full buckets, in the order of the buckets, equal on all ranks."""
+        while self._next < len(self.buckets) and not self.buckets[self._next].missing:
+            bucket = self.buckets[self._next]
+            self._next += 1
+            if self._hook is None:
+                bucket.work = all_reduce(bucket.flat, group=self.group, async_op=True)
+            else:
+                is_last = self._next == len(self.buckets)
+                given = GradBucket(self._next - 1, bucket.flat, bucket.parameters, is_last)
+                bucket.work = self._hook(self._hook_state, given)
+
+    def _finish(self) -> None:
+        """Wait for the collectives at the end of the backward pass, and write the gradients."""
+        self._is_in_backward = False
+        if self.is_static and self._is_first:
+            self._static_unused = {index for index, count in enumerate(self._static_counts) if not count}
+            for index in reversed(range(len(self.parameters))):
+                self._take(index, self.parameters[index])
+        if self._next < len(self.buckets):
+            return  # parameters without a gradient: the next forward pass names them
+        used = self._used_anywhere()
+        for bucket in self.buckets:
+            self._complete(bucket)
+        for index, parameter in enumerate(self.parameters):
+            bucket, place = self._places[index]
+            if parameter.grad is None and (used is None or not used[index]):
+                continue
+            view = bucket.views[place]
+            if parameter.grad is None:
+                parameter.grad = view if self._are_views else view.clone()
+            elif parameter.grad.data_ptr() != view.data_ptr():
+                with candelabra.no_grad():
+                    parameter.grad.copy_(view)
+        self._is_first = False
+        self._expects_backward = False
+
+    def _complete(self, bucket: Bucket) -> None:
+        if self._hook is None:
+            bucket.work.wait()
+        else:
+            result = bucket.work.wait()
+            if isinstance(result, (list, tuple)):
+                result = result[0]
+            if result.data_ptr() != bucket.flat.data_ptr():
+                with candelabra.no_grad():
+                    bucket.flat.copy_(result.view(-1))
+        bucket.work = None
+
+    def _used_anywhere(self) -> list[bool] | None:
+        """Return which parameters got a gradient on any rank; None if no rank looks for unused ones."""
+        if not self.finds_unused and not (self.is_static and self._static_unused) and not self.is_static:
+            return None
+        marks = candelabra.tensor(
+            [
+                int(parameter.grad is not None and index not in self._unused)
+                for index, parameter in enumerate(self.parameters)
+            ],
+            dtype=candelabra.int32,
+            device=self.group.host_or_only_device(),
+        )
+        all_reduce(marks, group=self.group)
+        return [bool(mark) for mark in marks.tolist()]
+
+    # ---- ranks without input
+
+    def shadow(self) -> None:
+        """Take part in the collectives of a backward pass of the other ranks, with zeros."""
+        self.prepare(())
+        self._next = 0
+        works = []
+        for bucket in self.buckets:
+            bucket.flat.zero_()
+            if self._hook is None:
+                works.append(all_reduce(bucket.flat, group=self.group, async_op=True))
+            else:
+                given = GradBucket(len(works), bucket.flat, bucket.parameters, len(works) + 1 == len(self.buckets))
+                works.append(self._hook(self._hook_state, given))
+        for work in works:
+            work.wait()
+        self._expects_backward = False
+
+    def close(self) -> None:
+        """Remove the hooks."""
+        for handle in self._handles:
+            handle.remove()
+
+
+def unused_parameters(outputs: Any, parameters: list[Tensor]) -> list[int]:
+    """Return the indices of the parameters that the graph of a module's outputs does not reach."""
+    reached: set[int] = set()
+    seen: set[int] = set()
+    stack = [tensor._edge for tensor in tensors_in(outputs)]
+    while stack:
+        edge = stack.pop()
+        if edge is None:
+            continue
+        if isinstance(edge, Tensor):
+            reached.add(id(edge))
+            continue
+        node = edge[0] if isinstance(edge, tuple) else edge
+        if node._sequence in seen:
+            continue
+        seen.add(node._sequence)
+        stack.extend(node.all_edges())
+    return [index for index, parameter in enumerate(parameters) if id(parameter) not in reached]
+
+
+def tensors_in(value: Any) -> Iterable[Tensor]:
+    """Yield the tensors in nested lists, tuples, dicts and data classes."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from tensors_in(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from tensors_in(each)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from tensors_in(getattr(value, name))

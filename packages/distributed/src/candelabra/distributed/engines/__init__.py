@@ -1,0 +1,1 @@
+"""Engines: the libraries that carry collectives out. See `interface`."""

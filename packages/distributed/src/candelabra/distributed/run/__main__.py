@@ -1,0 +1,7 @@
+"""``python -m candelabra.distributed.run``."""
+
+import sys
+
+from . import main
+
+sys.exit(main())

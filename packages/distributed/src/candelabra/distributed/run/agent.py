@@ -1,0 +1,245 @@
+"""The agent of one machine: it meets those of the others, starts the processes and watches them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from datetime import timedelta
+from types import FrameType
+
+from ..errors import DistError, DistNetworkError
+from ..health import WATCHED
+from ..job import WORLD
+from ..store import PrefixStore, TCPStore, wire
+from ..store.client import Connection
+from ..store.server import StoreServer
+from .arguments import Settings
+from .report import report
+from .shared_memory import sweep
+from .workers import Worker, Workers
+
+#: Seconds in which the others may end by themselves after a failure.
+_GRACE = 5.0
+#: Seconds between looks for failures that no process's end shows.
+_LOOK = 1.0
+
+
+class _Stopped(BaseException):
+    """The launcher got a signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Agent:
+    """The launcher's part on one machine.
+
+    Parameters
+    ----------
+    settings : Settings
+        The command line's.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._server: StoreServer | None = None
+        self._channel: Connection | None = None
+        self._store: TCPStore | None = None
+        self._node = settings.node_rank
+        self._failures: list[Worker] = []
+        #: What the ranks are told: it is not always the end of a process.
+        self._news: str | None = None
+        self._world = ""
+        self._started: set[int] = set()
+
+    def run(self) -> int:
+        """Run the job; return the launcher's exit status."""
+        before = {number: signal.signal(number, self._take_signal) for number in self._settings.signals}
+        try:
+            return self._run()
+        except _Stopped as stopped:
+            print(f"torchrun: ended by signal {stopped.number}", file=sys.stderr)
+            return 128 + stopped.number
+        except DistError as error:
+            print(f"torchrun: {error}", file=sys.stderr)
+            return 1
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._close()
+
+    def _take_signal(self, number: int, frame: FrameType | None) -> None:
+        # A second signal must not interrupt the end that the first has started.
+        for other in self._settings.signals:
+            signal.signal(other, signal.SIG_IGN)
+        raise _Stopped(number)
+
+    def _run(self) -> int:
+        self._meet()
+        for attempt in range(self._settings.max_restarts + 1):
+            self._failures.clear()
+            self._news = None
+            if self._attempt(attempt):
+                return 0
+            print(report(self._settings.script, self._failures, self._news), file=sys.stderr, flush=True)
+            if attempt < self._settings.max_restarts:
+                left = self._settings.max_restarts - attempt
+                print(f"torchrun: the processes start again, {left} restarts are left", file=sys.stderr, flush=True)
+        return 1
+
+    # ---- other machines
+
+    def _meet(self) -> None:
+        settings = self._settings
+        is_host = settings.is_host
+        if is_host is not False:
+            try:
+                self._server = StoreServer(settings.host, settings.port, settings.token)
+            except DistNetworkError:
+                # With c10d, the machine that has the address is the host.
+                if is_host:
+                    raise
+        port = settings.port if self._server is None else self._server.port
+        limit = timedelta(seconds=settings.join_timeout)
+        self._store = TCPStore(settings.host, port, timeout=limit, wait_for_workers=False, token=settings.token)
+        settings.port = port
+        if settings.nodes > 1:
+            if self._node < 0:
+                self._node = self._store.add(f"{settings.run_id}/machines", 1) - 1
+                if self._node >= settings.nodes:
+                    raise DistError(f"the job {settings.run_id} has its {settings.nodes} machines already")
+            if self._server is None:
+                self._channel = Connection(settings.host, port, "agent", [], settings.token, settings.join_timeout)
+
+    def _layout(self, attempt: int) -> tuple[int, int]:
+        """Return the rank of this machine's first process, and the number of all."""
+        settings = self._settings
+        if settings.nodes == 1:
+            return 0, settings.processes
+        assert self._store is not None
+        store = PrefixStore(f"{settings.run_id}/attempt {attempt}", self._store)
+        store.set(f"processes/{self._node}", str(settings.processes))
+        counts = [int(count) for count in store.multi_get([f"processes/{node}" for node in range(settings.nodes)])]
+        return sum(counts[: self._node]), sum(counts)
+
+    def _environment(self, attempt: int, local_rank: int, rank: int, size: int) -> dict[str, str]:
+        settings = self._settings
+        environment = dict(os.environ)
+        environment.update(
+            {
+                "LOCAL_RANK": str(local_rank),
+                "RANK": str(rank),
+                "GROUP_RANK": str(self._node),
+                "ROLE_RANK": str(rank),
+                "ROLE_NAME": settings.role,
+                "LOCAL_WORLD_SIZE": str(settings.processes),
+                "WORLD_SIZE": str(size),
+                "GROUP_WORLD_SIZE": str(settings.nodes),
+                "ROLE_WORLD_SIZE": str(size),
+                "MASTER_ADDR": settings.host,
+                "MASTER_PORT": str(settings.port),
+                "TORCHELASTIC_RESTART_COUNT": str(attempt),
+                "TORCHELASTIC_MAX_RESTARTS": str(settings.max_restarts),
+                "TORCHELASTIC_RUN_ID": settings.run_id,
+                "TORCHELASTIC_USE_AGENT_STORE": "True",
+                "CANDELABRA_JOB_TOKEN": settings.token,
+                WORLD: self._world,
+                WATCHED: str(os.getpid()),
+            }
+        )
+        if settings.processes > 1:
+            # Processes that each use all cores are slower than with one thread each.
+            environment.setdefault("OMP_NUM_THREADS", "1")
+        return environment
+
+    # ---- one attempt
+
+    def _attempt(self, attempt: int) -> bool:
+        settings = self._settings
+        self._world = f"{settings.run_id}.{attempt}"
+        first, size = self._layout(attempt)
+        ranks = list(range(first, first + settings.processes))
+        environments = [self._environment(attempt, place, rank, size) for place, rank in enumerate(ranks)]
+        workers = Workers(settings, environments, ranks, attempt)
+        self._started.update(worker.process.pid for worker in workers.all)
+        try:
+            return self._watch(workers, attempt)
+        except _Stopped as stopped:
+            workers.end(stopped.number, settings.shutdown_timeout)
+            raise
+        finally:
+            workers.end(signal.SIGTERM, settings.shutdown_timeout)
+            workers.close()
+            sweep(self._started)
+
+    def _watch(self, workers: Workers, attempt: int) -> bool:
+        others = _Others(self._store, self._settings, attempt) if self._settings.nodes > 1 and self._store else None
+        while workers.running():
+            workers.wait(self._settings.monitor_interval if others else _LOOK, self._note_end)
+            if self._server is not None and self._news is None:
+                self._news = self._server.health.failure(self._world)
+            if self._failures or self._news is not None:
+                if others is not None:
+                    others.tell_failure()
+                workers.wait_for_all(_GRACE, self._note_end)
+                return False
+            if others is not None and others.have_failed():
+                workers.wait_for_all(_GRACE, self._note_end)
+                return False
+        return others is None or others.wait_for_end()
+
+    def _note_end(self, worker: Worker) -> None:
+        if worker.status == 0:
+            return
+        if not worker.was_told_to_end:
+            self._failures.append(worker)
+        if self._server is not None:
+            self._server.health.report_death(self._world, worker.rank, worker.process.pid, worker.ending())
+        elif self._channel is not None:
+            parts = [self._world, str(worker.rank), str(worker.process.pid), worker.ending()]
+            self._channel.send(wire.DEATH, [part.encode() for part in parts])
+
+    def _close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        if self._store is not None:
+            self._store.close()
+        if self._server is not None:
+            self._server.close()
+
+
+class _Others:
+    """What the machines of a job tell one another by the store."""
+
+    def __init__(self, store: TCPStore, settings: Settings, attempt: int) -> None:
+        self._store = PrefixStore(f"{settings.run_id}/attempt {attempt}", store)
+        self._nodes = settings.nodes
+        self._interval = settings.monitor_interval
+        self._is_host = settings.is_host
+
+    def tell_failure(self) -> None:
+        """Tell that a process of this machine has failed."""
+        self._store.set("failed", socket.gethostname())
+
+    def have_failed(self) -> bool:
+        """Return whether a process of any machine has failed."""
+        return self._store.check(["failed"])
+
+    def wait_for_end(self) -> bool:
+        """Wait until the processes of all machines have ended; return whether none has failed."""
+        ended = self._store.add("ended", 1)
+        pause = threading.Event()
+        while ended < self._nodes:
+            if self.have_failed():
+                return False
+            pause.wait(self._interval)
+            ended = self._store.add("ended", 0)
+        if self._store.add("seen", 1) < self._nodes:
+            # The host's server must answer all before it closes.
+            while self._store.add("seen", 0) < self._nodes and self._is_host is not False:
+                pause.wait(self._interval)
+        return True

@@ -1,0 +1,233 @@
+"""Test the launcher: arguments, environment, logs, restarts and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from programs import environment
+
+from candelabra.distributed.run.arguments import read_arguments
+from candelabra.distributed.run.shared_memory import sweep
+
+PLAIN = "import os, sys, time\n"
+
+
+def test_environment_and_output(job):
+    program = """
+    names = "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK TORCHELASTIC_RESTART_COUNT OMP_NUM_THREADS ROLE_NAME".split()
+    line("env", *(os.environ[name] for name in names), dist.is_torchelastic_launched(), dist.get_node_local_rank(), sys.argv[1:])
+    """
+    result = job(program, 2, arguments=("--lr", "3"))
+    assert result.status == 0, result.errors
+    assert result.lines("env") == [
+        "0 0 2 2 0 0 1 default True 0 ['--lr', '3']",
+        "1 1 2 2 0 0 1 default True 1 ['--lr', '3']",
+    ]
+
+
+def test_two_jobs_at_once(job, tmp_path):
+    program = """
+    dist.init_process_group("cpu:reference"); x = candelabra.ones(1)
+    for _ in range(20): dist.all_reduce(x); x.fill_(1)
+    dist.all_reduce(x); line("sum", x.item())
+    """
+    found = []
+    threads = [threading.Thread(target=lambda n=n: found.append(job(program, n).lines("sum"))) for n in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(map(tuple, found)) == [("1.0",), ("2.0", "2.0")]
+
+
+def test_restart(job, tmp_path):
+    program = """
+    attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    dist.init_process_group("cpu:reference"); x = candelabra.ones(1); dist.all_reduce(x)
+    if attempt == 0 and dist.get_rank() == 1: os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(x); line("attempt", attempt, x.item())
+    """
+    result = job(program, 2, "--max-restarts", "2")
+    assert result.status == 0 and result.lines("attempt") == ["1 4.0", "1 4.0"]
+    assert "signal    : 9 (SIGKILL)" in result.errors and "2 restarts are left" in result.errors
+
+
+def test_logs(job, tmp_path):
+    program = """
+    line("out", os.environ["RANK"]); print("err", os.environ["RANK"], file=sys.stderr)
+    """
+    result = job(
+        program, 2, "--log-dir", str(tmp_path / "logs"), "--rdzv-id", "name", "--redirects", "0:3,1:0", "--tee", "1:1"
+    )
+    folder = tmp_path / "logs" / "name" / "attempt_0"
+    assert (folder / "0" / "stdout.log").read_text() == "out 0\n" and (
+        folder / "0" / "stderr.log"
+    ).read_text() == "err 0\n"
+    assert (folder / "1" / "stdout.log").read_text() == "out 1\n"
+    assert result.out == "[default1]:out 1\n" and "err 1" in result.errors and "err 0" not in result.errors
+
+
+def test_the_log_of_a_redirected_failure_is_shown(job, tmp_path):
+    result = job("raise ValueError('seven')", 1, "--log-dir", str(tmp_path), "-r", "3")
+    assert result.status == 1 and "ValueError: seven" in result.errors[result.errors.index("Root cause") :]
+
+
+def start(script: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "candelabra.distributed.run", *options, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environment(), **variables},
+    )
+
+
+def exists(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def gone(processes: list[int]) -> bool:
+    end = time.monotonic() + 10
+    while any(map(exists, processes)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not any(map(exists, processes))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_no_process_is_left(tmp_path, number):
+    """The ranks start processes of their own; all end with the launcher, however it ends."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        PLAIN
+        + "import subprocess\n"
+        + "child = subprocess.Popen(['sleep', '100'])\n"
+        + "print(os.getpid(), child.pid, flush=True)\ntime.sleep(100)\n"
+    )
+    launcher = start(script, "--nproc-per-node", "2")
+    lines = [launcher.stdout.readline().split() for _ in range(2)]
+    ranks = [int(line[0]) for line in lines]
+    children = [int(line[1]) for line in lines]
+    launcher.send_signal(number)
+    launcher.wait(timeout=20)
+    assert launcher.returncode == (-9 if number == signal.SIGKILL else 128 + number)
+    assert gone(ranks)
+    if number != signal.SIGKILL:
+        assert gone(children)
+    for child in children:
+        if exists(child):
+            os.kill(child, signal.SIGKILL)
+    launcher.communicate(timeout=20)
+
+
+def test_others_are_ended_after_a_failure(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        PLAIN + "if os.environ['RANK'] == '0': sys.exit(7)\nprint(os.getpid(), flush=True)\ntime.sleep(100)\n"
+    )
+    launcher = start(script, "--nproc-per-node", "2")
+    process = int(launcher.stdout.readline())
+    _, errors = launcher.communicate(timeout=30)
+    assert launcher.returncode == 1 and gone([process])
+    assert "exitcode  : 7" in errors and "Other failures" not in errors
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("kind", ["static", "c10d"])
+def test_two_machines(tmp_path, kind):
+    script = tmp_path / "program.py"
+    script.write_text(
+        PLAIN + f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import candelabra, candelabra.distributed as dist, store_engine\nstore_engine.add()\n"
+        "dist.init_process_group('cpu:reference'); x = candelabra.ones(1); dist.all_reduce(x)\n"
+        "sys.stdout.write(f\"{os.environ['RANK']} {os.environ['LOCAL_RANK']} {x.item()}\\n\")\n"
+        "if os.environ['MODE'] == 'kill' and dist.get_rank() == 0: os.kill(os.getpid(), 9)\n"
+        "dist.barrier()\n"
+    )
+    modes = ("ok", "kill") if kind == "static" else ("ok",)
+    for mode in modes:
+        port = free_port()
+        if kind == "static":
+            options = [
+                ["--node-rank", str(node), "--master-addr", "127.0.0.1", "--master-port", str(port)]
+                for node in range(2)
+            ]
+        else:
+            options = [["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "job"]] * 2
+        machines = [
+            start(script, "--nnodes", "2", "--nproc-per-node", str(node + 1), *options[node], MODE=mode)
+            for node in range(2)
+        ]
+        ends = [machine.communicate(timeout=50) for machine in machines]
+        lines = sorted("".join(out for out, _ in ends).splitlines())
+        assert [line.split()[0] for line in lines] == ["0", "1", "2"] and lines[0].endswith(" 3.0"), ends
+        assert [machine.returncode for machine in machines] == ([0, 0] if mode == "ok" else [1, 1])
+        if mode == "kill":
+            assert "was killed by signal 9" in "".join(errors for _, errors in ends)
+
+
+def test_a_taken_port_is_named(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PLAIN)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        launcher = start(script, "--master-port", str(taken.getsockname()[1]))
+        _, errors = launcher.communicate(timeout=30)
+    assert launcher.returncode == 1 and "which is in use" in errors and "Traceback" not in errors
+
+
+def test_arguments(monkeypatch):
+    found = read_arguments(
+        ["--nnodes", "2", "--nproc_per_node=3", "--node-rank", "1", "--master-port", "7", "-m", "package.train", "-x"]
+    )
+    assert (found.nodes, found.processes, found.node_rank, found.port, found.is_host) == (2, 3, 1, 7, False)
+    assert found.command[1:] == ["-u", "-m", "package.train", "-x"]
+    assert read_arguments(["--no-python", "tool", "--nnodes", "9"]).command == ["tool", "--nnodes", "9"]
+    assert read_arguments(["--standalone", "--nproc-per-node", "cpu", "x.py"]).processes == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("PET_NPROC_PER_NODE", "5")
+    assert read_arguments(["x.py"]).processes == 5
+    first, second = (read_arguments(["--nnodes", "2", "--rdzv-id", "job", "x.py"]).token for _ in range(2))
+    assert first == second != read_arguments(["x.py"]).token
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nnodes", "1:2"], "number of machines changes are not supported"),
+        (["--nnodes", "2:1"], "must be a number or MIN:MAX"),
+        (["--nnodes", "2", "--standalone"], "for one machine"),
+        (["--nproc-per-node", "0"], "must be positive"),
+        (["--nproc-per-node", "some"], "must be a number, auto, cpu or gpu"),
+        (["--node-rank", "1"], "must be below the number of machines"),
+        (["--rdzv-backend", "etcd"], "must be static or c10d"),
+        (["--numa-binding", "node"], "--numa-binding is not supported"),
+        (["--redirects", "5"], "--redirects must be"),
+        (["--signals-to-handle", "SIGNOTHING"], "no signal SIGNOTHING"),
+        (["--max-restarts", "-1"], "must not be negative"),
+    ],
+)
+def test_wrong_arguments(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        read_arguments([*arguments, "x.py"])
+    assert ended.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_shared_memory_of_dead_processes_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("candelabra.distributed.run.shared_memory._FOLDER", tmp_path)
+    for name in ("mpich_shm_77_0", "mpich_shm_78_0", "other_77"):
+        (tmp_path / name).write_text("")
+    sweep([77])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["mpich_shm_78_0", "other_77"]
