@@ -1,6 +1,6 @@
-// Calls of MPI that wait for other ranks and that MPI has in a blocking form only: the start, the end,
-// and communicators. A thread of their own makes them, so that a rank that is missing ends the wait
-// and not the process.
+// Calls of MPI that wait for other ranks and that MPI has in a blocking form only: the start, the
+// end, and communicators. A thread of their own makes them, so that the wait for a rank that is
+// missing has an end.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -115,8 +115,8 @@ void Engine::stop(int64_t timeout_ms) {
   fail("MPI has been ended");
 }
 
-// While a blocking call has the lock, nothing carries other operations forward. Another rank may wait
-// for them before it makes that call, too.
+// While a blocking call has the lock, nothing carries other operations forward. Another rank may
+// wait for them before it makes that call, too.
 void Engine::finish_collectives(const char* what, int64_t timeout_ms) {
   const Waiting waiting(*this);
   Lock lock(owner_);
