@@ -23,11 +23,11 @@ OUTPUT = ROOT / "output"
 #: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions", "compile",
-    "array-api", "torch-compat", "vision-ops", "candelabra",
+    "array-api", "torch-compat", "vision-ops", "collectives-mpi", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
 #: Packages with C++ sources, whose builds take WARNINGS_FAIL.
-WITH_CPP = [*COMPILED, "vision-ops"]
+WITH_CPP = [*COMPILED, "vision-ops", "collectives-mpi"]
 #: Whether compiler warnings fail the build. CI sets this, where the compiler is known. Users may
 #: have a newer one.
 WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
@@ -44,6 +44,7 @@ BUILD_NEEDS = [
     "mkl-static",
     "mkl-include",
     "onednn-devel-cpu-gomp==2023.2.0",
+    "mpich>=5",
 ]
 #: Build requirements of backend-cuda besides BUILD_NEEDS.
 CUDA_NEEDS = [
@@ -86,9 +87,14 @@ TEST_PACKAGES = {
         "torch-compat",
     ],
     "vision-ops": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "vision-ops"],
+    "collectives-mpi": ["tensor-core", "backend-cpu", "collectives-mpi"],
 }
 #: Further requirements of some test suites besides TEST_NEEDS.
-TEST_OTHERS = {"vision-ops": ["pillow"], "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"]}
+TEST_OTHERS = {
+    "vision-ops": ["pillow"],
+    "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"],
+    "collectives-mpi": ["mpich>=5"],
+}
 #: Suites of backend-cpu that depend on the GEMM library or the instruction set.
 PRODUCTS = [
     "linalg/test_linalg.py", "linalg/test_linalg_activation.py", "linalg/test_linalg_in_place.py", "linalg/test_linalg_panels.py", "linalg/test_linalg_tiles.py",

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -40,6 +42,12 @@ class Backoff {
 };
 
 constexpr auto signal_interval = milliseconds(50);
+
+// The one that Python handles signals on.
+bool is_main_thread() {
+  static thread_local const bool is_main = gettid() == getpid();
+  return is_main;
+}
 
 }  // namespace
 
@@ -138,7 +146,7 @@ Outcome Engine::drive(Lock& lock, Clock::time_point slice, Clock::time_point dea
         outcome = Outcome::timed_out;
       else if (now > slice)
         outcome = Outcome::pending;
-      else if (may_interrupt && is_interrupted && now > next_signal) {
+      else if (may_interrupt && is_main_thread() && is_interrupted && now > next_signal) {
         next_signal = now + signal_interval;
         if (is_interrupted()) outcome = Outcome::interrupted;
       }
@@ -149,6 +157,8 @@ Outcome Engine::drive(Lock& lock, Clock::time_point slice, Clock::time_point dea
 }
 
 void Engine::run_thread() {
+  // Naps are as short as asked for, so that a collective advances while Python computes.
+  prctl(PR_SET_TIMERSLACK, 1000UL);
   for (;;) {
     {
       std::unique_lock lock(wake_mutex_);

@@ -1,10 +1,10 @@
 // The one place that calls MPI while operations run.
 //
-// MPI is initialized for serialized threads: whoever holds the engine's lock owns MPI. A thread that
-// waits for an operation carries all operations forward itself, so that a small collective needs no
-// other thread. The engine's own thread does it while nobody waits, for operations that were only
-// started. Polling backs off: it spins, yields the processor, and then sleeps, so that more ranks
-// than processors do not keep each other from working.
+// MPI is initialized for serialized threads: whoever holds the engine's lock owns MPI. A thread
+// that waits for an operation carries all operations forward itself, so that a small collective
+// needs no other thread. The engine's own thread does it while nobody waits, for operations that
+// were only started. Polling backs off: it spins, yields the processor, and then sleeps. More ranks
+// than processors therefore do not keep each other from working.
 #pragma once
 
 #include <atomic>

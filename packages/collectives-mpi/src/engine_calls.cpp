@@ -1,9 +1,13 @@
-// Calls of MPI that wait for other ranks and that MPI has in a blocking form only: the start, the end,
-// and communicators. A thread of their own makes them, so that a rank that is missing ends the wait
-// and not the process.
+// Calls of MPI that wait for other ranks and that MPI has in a blocking form only: the start, the
+// end, and communicators. One thread of their own makes them, so that the wait for a rank that is
+// missing has an end.
+#include <unistd.h>
+
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <string_view>
 #include <thread>
 
 #include "engine.hpp"
@@ -13,22 +17,70 @@ namespace candelabra::mpi {
 namespace {
 
 struct BlockingCall {
+  std::function<void()> function;
   std::mutex mutex;
   std::condition_variable ended;
   bool is_done = false;
   std::exception_ptr error;
+
+  void run() {
+    std::exception_ptr thrown;
+    try {
+      function();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    const std::lock_guard lock(mutex);
+    error = thrown;
+    is_done = true;
+    ended.notify_one();
+  }
+};
+
+// The thread that starts MPI, and must end it.
+class Caller {
+ public:
+  static Caller& caller() {
+    static auto* made = new Caller();  // it may hang in MPI when the process ends
+    return *made;
+  }
+  void add(std::shared_ptr<BlockingCall> call) {
+    const std::lock_guard lock(mutex_);
+    if (!has_thread_) std::thread([this] { run(); }).detach();
+    has_thread_ = true;
+    calls_.push_back(std::move(call));
+    added_.notify_one();
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      added_.wait(lock, [this] { return !calls_.empty(); });
+      const auto call = std::move(calls_.front());
+      calls_.pop_front();
+      lock.unlock();
+      call->run();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::deque<std::shared_ptr<BlockingCall>> calls_;
+  bool has_thread_ = false;
 };
 
 // MPICH shares memory of the ranks of a machine by a file that it removes at its end. Once all have
 // opened it, it is removed here, so that a rank that is killed leaves none.
 void remove_shared_files() {
   constexpr std::string_view beginning = "/dev/shm/mpich_shm_";
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
+  char buffer[4096];
+  while (maps && std::fgets(buffer, sizeof buffer, maps.get())) {
+    const std::string_view line(buffer, std::strcspn(buffer, "\n"));
     const size_t at = line.find(beginning);
-    if (at == std::string::npos || line.ends_with("(deleted)")) continue;
-    std::error_code ignored;  // another rank may have been faster
-    std::filesystem::remove(line.substr(at), ignored);
+    if (at == std::string_view::npos || line.ends_with("(deleted)")) continue;
+    unlink(std::string(line.substr(at)).c_str());  // fails where another rank was faster
   }
 }
 
@@ -45,21 +97,11 @@ void wait_for_all_ranks() {
 
 void Engine::call_blocking(const char* what, int64_t timeout_ms, std::function<void()> function) {
   const auto call = std::make_shared<BlockingCall>();
-  std::thread([this, call, function = std::move(function)] {
-    std::exception_ptr error;
-    {
-      const Lock lock(owner_);
-      try {
-        function();
-      } catch (...) {
-        error = std::current_exception();
-      }
-    }
-    const std::lock_guard lock(call->mutex);
-    call->error = error;
-    call->is_done = true;
-    call->ended.notify_one();
-  }).detach();
+  call->function = [this, function = std::move(function)] {
+    const Lock lock(owner_);
+    function();
+  };
+  Caller::caller().add(call);
   const auto deadline =
       timeout_ms > 0 ? Clock::now() + std::chrono::milliseconds(timeout_ms) : Clock::time_point::max();
   std::unique_lock lock(call->mutex);
@@ -115,8 +157,8 @@ void Engine::stop(int64_t timeout_ms) {
   fail("MPI has been ended");
 }
 
-// While a blocking call has the lock, nothing carries other operations forward. Another rank may wait
-// for them before it makes that call, too.
+// While a blocking call has the lock, nothing carries other operations forward. Another rank may
+// wait for them before it makes that call, too.
 void Engine::finish_collectives(const char* what, int64_t timeout_ms) {
   const Waiting waiting(*this);
   Lock lock(owner_);

@@ -54,8 +54,8 @@ int32_t candelabra_mpi_version(char* text, uint64_t capacity) {
   });
 }
 
-// A communicator of these ranks of MPI_COMM_WORLD, in their order. Only they call it. `number` is the
-// same on all, and tells it from others that are made at the same time.
+// A communicator of these ranks of MPI_COMM_WORLD, in their order. Only they call it. `number` is
+// the same on all, and tells it from others that are made at the same time.
 int32_t candelabra_mpi_communicator(const int32_t* ranks, int32_t count, int32_t number, int64_t timeout_ms,
                                     const char* name, void** result) {
   return guarded([&] {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "candelabra/collectives.h"
 #include "error.hpp"
@@ -65,8 +66,7 @@ Operation::Operation(std::shared_ptr<Communicator> communicator, const Arguments
 }
 
 Operation::~Operation() {
-  if (communicator_->running == this) communicator_->running = nullptr;
-  if (!is_finished_) --communicator_->active;
+  if (!is_finished_) finish();
 }
 
 std::string Operation::title() const {
@@ -175,7 +175,12 @@ bool Operation::advance() {
       communicator_->running = this;
     }
     is_started_ = has_changed = true;
-    prepare();
+    try {
+      prepare();
+    } catch (const std::bad_alloc&) {
+      abandon("out of memory", false);
+      return true;
+    }
     error = start_piece();
   }
   int is_done = 0;

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import candelabra
 import candelabra_collectives_mpi as mpi
 
@@ -46,10 +48,7 @@ def run_checks() -> None:
 
 def raised(kind: type[BaseException], text: str, function: Callable[..., object], *arguments: object) -> None:
     """Require that a call raises this exception itself, with this text in its message."""
-    try:
+    with pytest.raises(kind) as caught:
         function(*arguments)
-    except BaseException as error:
-        assert type(error) is kind, f"{type(error).__name__}: {error}"
-        assert text in str(error), f"{text!r} is not in {str(error)!r}"
-    else:
-        raise AssertionError(f"no {kind.__name__} was raised")
+    assert caught.type is kind
+    assert text in str(caught.value), f"{text!r} is not in {str(caught.value)!r}"

@@ -92,12 +92,15 @@ def start_ranks(
             with server.connect() as client:
                 descriptor = client.fileno()
                 given = {"PMI_FD": str(descriptor), "PMI_RANK": str(rank), "PMI_SIZE": str(ranks)}
-                processes.append(
-                    subprocess.Popen(
-                        command, env={**os.environ, **given}, pass_fds=[descriptor], stdin=subprocess.DEVNULL,
-                        stdout=output, stderr=subprocess.STDOUT,
-                    )  # fmt: skip
+                process = subprocess.Popen(
+                    command,
+                    env={**os.environ, **given},
+                    pass_fds=[descriptor],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
                 )
+                processes.append(process)
         end = time.monotonic() + timeout
         while any(process.poll() is None for process in processes) and time.monotonic() < end:
             server.serve(0.02)

@@ -325,7 +325,14 @@ def what_is_refused(ranks: Ranks) -> None:
     raised(TypeError, "must be a Tensor", run, "all_reduce", [1.0], [1.0])
     raised(ValueError, f"rank {ranks.size} is not among", run, "broadcast", tensor, tensor, "sum", ranks.size)
     raised(ValueError, "rank -1 is not among", run, "send", tensor, None, "sum", -1)
-    raised(NotImplementedError, "complex64 has no min and max", run, "all_reduce", *[tensor.to(candelabra.complex64)] * 2, "max")
+    raised(
+        NotImplementedError,
+        "complex64 has no min and max",
+        run,
+        "all_reduce",
+        *[tensor.to(candelabra.complex64)] * 2,
+        "max",
+    )
     raised(NotImplementedError, "bool has no mean", run, "all_reduce", *[tensor.bool()] * 2, "mean")
     raised(NotImplementedError, "float32 has no bitwise", ranks.world.start, "all_reduce", tensor, tensor, "bxor")
     raised(RuntimeError, "requires grad", run, "all_reduce", tensor, ones(2, 3).requires_grad_())

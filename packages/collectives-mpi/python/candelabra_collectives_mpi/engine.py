@@ -232,8 +232,16 @@ class Engine:
         self._device: device | None = None
         self._rank, self._size = 0, 1
 
-    def start(self, rank: int, size: int, environment: dict[str, str] | None, device: device) -> None:
-        """Start MPI with these variables in the environment; None for those that are there.
+    def start(
+        self,
+        rank: int,
+        size: int,
+        environment: dict[str, str] | None,
+        device: device,
+        timeout: float | None = 600.0,
+    ) -> None:
+        """Start MPI with these variables in the environment; None for those that are there. Waits
+        for the other ranks, at most as long as the time limit in seconds.
 
         Raises
         ------
@@ -243,7 +251,7 @@ class Engine:
         before = {name: os.environ.get(name) for name in environment or ()}
         os.environ.update(environment or {})
         try:
-            self._rank, self._size = library.start()
+            self._rank, self._size = library.start(timeout)
         finally:
             for name, value in before.items():
                 if value is None:
