@@ -29,7 +29,7 @@ def main() -> dict[str, Any]:
         other = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 4, 1))
         Checkpointer(other, folder).load(f"{folder}/net.pth")
     schedule = CompositeParamScheduler(
-        [LinearParamScheduler(0.0, 1.0), CosineParamScheduler(1.0, 0.0)], ["rescaled", "rescaled"], [0.2, 0.8]
+        [LinearParamScheduler(0.0, 1.0), CosineParamScheduler(1.0, 0.0)], [0.2, 0.8], ["rescaled", "rescaled"]
     )
     return {
         **losses, "gradient": net[0].weight.grad.norm(), "parameters": parameter_count(net)[""],

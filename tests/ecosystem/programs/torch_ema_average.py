@@ -23,10 +23,10 @@ def main() -> dict[str, Any]:
         optimizer.step()
         average.update()
         copy.update()
-    with average.average_parameters():
-        averaged = net(x).mean().item()
     other = ExponentialMovingAverage(net.parameters(), decay=0.5)
     other.load_state_dict(average.state_dict())
+    with other.average_parameters():
+        averaged = net(x).mean().item()
     return {"loss": loss, "averaged": averaged, "now": net(x).mean(), "copy": copy(x).mean(), "decay": other.decay}
 
 

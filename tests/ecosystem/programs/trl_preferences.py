@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from typing import Any
 
@@ -37,7 +38,8 @@ def main() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         tuned = SFTTrainer(model, SFTConfig(output_dir=folder, **OPTIONS), train_dataset=texts, processing_class=tokenizer)
         first = tuned.train().training_loss
-        preferred = DPOTrainer(model, args=DPOConfig(output_dir=folder, **OPTIONS), train_dataset=pairs, processing_class=tokenizer)
+        reference = copy.deepcopy(model)
+        preferred = DPOTrainer(model, reference, args=DPOConfig(output_dir=folder, **OPTIONS), train_dataset=pairs, processing_class=tokenizer)
         second = preferred.train().training_loss
     return {"tuned": first, "preferred": second}
 
