@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
+from candelabra import UntypedStorage as StorageBase
 from candelabra import amp
 from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
@@ -19,7 +20,9 @@ from .futures import Future
 from .internals import absent_dtypes
 from .internals.absent_dtypes import *  # noqa: F403
 from .jit import ScriptFunction, ScriptModule, fork, wait
+from .operators import foreach
 from .operators.dispatch_keys import DispatchKey, DispatchKeySet
+from .operators.foreach import *  # noqa: F403
 from .random import thread_safe_generator
 from .symbols import SymBool, SymFloat, SymInt
 from .version import __version__
@@ -28,13 +31,13 @@ from .version import __version__
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "Event", "Future", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction",
+    "DispatchKey", "DispatchKeySet", "Event", "Future", "StorageBase", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction",
     "ScriptModule", "Stream", "SymBool", "SymFloat", "SymInt", "Tag", "autocast_decrement_nesting",
     "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi", "convolution", "fork",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack", "has_mkl",
     "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
     "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
-    "thread_safe_generator", "wait", "_assert", "__version__", *_LAYOUTS, *absent_dtypes.__all__,
+    "thread_safe_generator", "wait", "__version__", *_LAYOUTS, *absent_dtypes.__all__, *foreach.__all__,
 ]  # fmt: skip
 
 globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
@@ -59,12 +62,6 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
 def compiled_with_cxx11_abi() -> bool:
     """Return True: the C++ library uses the C++11 ABI."""
     return True
-
-
-def _assert(condition: Any, message: str) -> None:
-    """Raise AssertionError if a condition is false."""
-    if not condition:
-        raise AssertionError(message)
 
 
 class Tag(enum.Enum):

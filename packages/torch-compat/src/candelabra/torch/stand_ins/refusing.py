@@ -12,6 +12,7 @@ _WAY_OUT = (
 
 #: By PyTorch module: the names of its classes, and of its functions.
 MODULES: dict[str, tuple[str, str]] = {
+    "_C._distributed_rpc": ("PyRRef", ""),
     "distributed": (
         "Backend DeviceMesh FileStore HashStore P2POp PrefixStore ProcessGroup Store TCPStore Work",
         "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier batch_isend_irecv broadcast "

@@ -1,0 +1,9 @@
+"""``torch.nn.parameter``: the class of the class of parameters."""
+
+from __future__ import annotations
+
+from candelabra.nn.parameter import Parameter
+
+__all__ = ["_ParameterMeta"]
+
+_ParameterMeta = type(Parameter)
