@@ -24,9 +24,6 @@
 // The numbers after the tensors of the schema, in order.
 #define PARAMETER(k) NUMBER(T, g.parameters[k])
 
-BINARY(add, a + PARAMETER(0) * b)
-BINARY(sub, a - PARAMETER(0) * b)
-BINARY(mul, a * b)
 BINARY(eq, a == b)
 BINARY(ne, a != b)
 BINARY(lt, a < b)
@@ -36,6 +33,12 @@ BINARY(ge, a >= b)
 BINARY(logical_and, a && b)
 BINARY(logical_or, a || b)
 BINARY(logical_xor, (a != 0) != (b != 0))
+
+#if COMPUTES_NUMBERS
+
+BINARY(add, a + PARAMETER(0) * b)
+BINARY(sub, a - PARAMETER(0) * b)
+BINARY(mul, a * b)
 BINARY(maximum, LARGER(a, b))
 BINARY(minimum, SMALLER(a, b))
 
@@ -108,3 +111,5 @@ BINARY(bitwise_xor, a ^ b)
 #endif
 
 BINARY(threshold_backward, b <= PARAMETER(0) ? 0 : a)
+
+#endif

@@ -62,10 +62,13 @@ static inline long reduced_position(const Reduction* g, long i) {
     }                                                                                                         \
   }
 
-REDUCTION(sum, SUM(T), 0, x, a + b, a)
-REDUCTION(prod, SUM(T), 1, x, a * b, a)
 REDUCTION(any, int, 0, x != 0, a || b, a)
 REDUCTION(all, int, 1, x != 0, a && b, a)
+
+#if COMPUTES_NUMBERS
+
+REDUCTION(sum, SUM(T), 0, x, a + b, a)
+REDUCTION(prod, SUM(T), 1, x, a * b, a)
 // An element is its own maximum, so that each partial result may start with the first one.
 REDUCTION(amax, COMPUTE(T), ELEMENT(0), x, LARGER(a, b), a)
 REDUCTION(amin, COMPUTE(T), ELEMENT(0), x, SMALLER(a, b), a)
@@ -112,3 +115,5 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void var(__global ch
 
 ARGUMENT(argmax, x > best || IS_NAN(x))
 ARGUMENT(argmin, x < best || IS_NAN(x))
+
+#endif

@@ -145,6 +145,11 @@ static inline void report_index(__global IndexReport* report, int dim, long inde
 #else
 #define IS_NAN(x) 0
 #endif
+// Whether a program with results of dtype R has more operators than comparisons. It is built faster
+// without those that are not called.
+#define IS_BOOL_bool 1
+#define IS_BOOL(T) JOIN(IS_BOOL_, T)
+#define COMPUTES_NUMBERS (!IS_BOOL(R) || IS_BOOL(T))
 // NaN wins over all other numbers.
 #define LARGER(a, b) ((a) > (b) || IS_NAN(a) ? (a) : (b))
 #define SMALLER(a, b) ((a) < (b) || IS_NAN(a) ? (a) : (b))

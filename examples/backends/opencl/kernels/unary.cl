@@ -18,6 +18,18 @@
 #define PARAMETER(k) NUMBER(T, g.parameters[k])
 
 UNARY(logical_not, x == 0)
+#ifdef T_IS_FLOAT
+UNARY(isnan, isnan(x))
+UNARY(isfinite, isfinite(x))
+UNARY(isinf, isinf(x))
+#else
+UNARY(isnan, 0)
+UNARY(isfinite, 1)
+UNARY(isinf, 0)
+#endif
+
+#if COMPUTES_NUMBERS
+
 UNARY(square, x * x)
 
 #ifdef T_IS_FLOAT
@@ -30,9 +42,6 @@ UNARY(floor, floor(x))
 UNARY(ceil, ceil(x))
 UNARY(trunc, trunc(x))
 UNARY(round, rint(x))
-UNARY(isnan, isnan(x))
-UNARY(isfinite, isfinite(x))
-UNARY(isinf, isinf(x))
 
 UNARY(exp, exp(x))
 UNARY(exp2, exp2(x))
@@ -82,8 +91,7 @@ UNARY(ceil, x)
 UNARY(trunc, x)
 UNARY(round, x)
 UNARY(bitwise_not, ~x)
-UNARY(isnan, 0)
-UNARY(isfinite, 1)
-UNARY(isinf, 0)
+
+#endif
 
 #endif

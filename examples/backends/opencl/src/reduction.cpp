@@ -99,7 +99,12 @@ void argument_extremum(Call& call) {
   const cb_tensor& self = call.tensor(0);
   const std::vector<int64_t> dims = call.given(1) ? std::vector{call.integer(1)} : all_dims(self);
   const Reduction reduction = reduction_of(call.output(), self, dims);
-  launch(call, std::string(call.name()), reduction).items(reduction.count);
+  // The program of the dtype itself: indices are int64 in all of them.
+  Launch(call, "reduction", std::string(call.name()), {{"T", self.dtype}, {"R", self.dtype}})
+      .memory(call.output())
+      .memory(self)
+      .structure(reduction)
+      .items(reduction.count);
 }
 
 }  // namespace
