@@ -464,6 +464,29 @@ def parity(session: nox.Session) -> None:
 
 
 @nox.session
+def parity_few(session: nox.Session) -> None:
+    """Run PyTorch's databases, the suites of packages and hostile calls on a device with exactly
+    the kernels of the tier "required", and the CPU fallback (docs/backends.md).
+    """
+    packages = [*DEMO_PACKAGES, "distributions"]
+    install(session, packages, *TEST_NEEDS, "torch==2.13.0", "expecttest", "tqdm")
+    session.chdir(session.create_tmp())
+    few = ["python", str(ROOT / "tests" / "integration" / "tiers" / "few.py"), "--fallback"]
+    for name, arguments in {
+        "parity": ["--jobs", "2", "--timeout", "900", "--require", "100"],
+        "parity_modules": ["--require", "99"],
+        "parity_optim": ["--require", "100"],
+    }.items():
+        session.run(*few, str(ROOT / "tests" / name), "--device", "few", *arguments)
+    for package in ("autograd", "nn", "optim", "distributions"):
+        pytest = ["-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider"]
+        session.run(*few, *pytest, str(PACKAGES / package / "tests"), env={"CANDELABRA_TEST_DEVICE": "few"})
+    namespaces = ["", ".ops", ".Tensor", ".linalg", ".fft", ".special", ".signal.windows", ".nn.functional"]
+    hostile = [*few, "-m", "candelabra.testing.hostile", *(f"candelabra{name}" for name in namespaces)]
+    session.run(*hostile, "--device", "few", "--calls", "100", *session.posargs)
+
+
+@nox.session
 def parity_names(session: nox.Session) -> None:
     """Look up all public names of PyTorch in ``torch`` on Candelabra, and write
     docs/parity_names.md.
