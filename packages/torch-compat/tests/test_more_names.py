@@ -226,3 +226,31 @@ def test_excluded_keys_of_autocasting(torch):
     assert not torch.is_autocast_enabled("cpu")
     with pytest.raises(NotImplementedError, match="AutogradCPU"):
         torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU))
+
+
+def test_checks(torch):
+    torch._check(True)
+    torch._check_is_size(3, max=3)
+    torch._check_tensor_all(torch.tensor([True, True]))
+    for check, error in [
+        (torch._check, RuntimeError),
+        (torch._check_index, IndexError),
+        (torch._check_value, ValueError),
+        (torch._check_type, TypeError),
+        (torch._check_not_implemented, NotImplementedError),
+    ]:
+        with pytest.raises(error, match="the message"):
+            check(False, lambda: "the message")
+    with pytest.raises(RuntimeError, match="Expected cond to be True, but got False"):
+        torch._check(False)
+    with pytest.raises(RuntimeError, match="too long"):
+        torch._check_is_size(4, lambda: "too long", max=3)
+    with pytest.raises(RuntimeError, match="not all"):
+        torch._check_tensor_all(torch.tensor([True, False]), lambda: "not all")
+    for call in (
+        lambda: torch._check(1),
+        lambda: torch._check(False, "text"),
+        lambda: torch._check_tensor_all(torch.ones(1)),
+    ):
+        with pytest.raises(TypeError):
+            call()

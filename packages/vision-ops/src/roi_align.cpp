@@ -47,6 +47,48 @@ A sum_of_taps(const Tap<A>* begin, const Tap<A>* end, const T* row) {
   return sum;
 }
 
+// Adds N rows at once, so that sums are stored once for all of them.
+template <int N, typename T, typename A>
+void add_rows(const Tap<A>* rows, bool is_first, const T* plane, int64_t width, int64_t span, A* __restrict sums) {
+  const T* from[N];
+  A weights[N];
+  for (int n = 0; n < N; ++n) {
+    from[n] = plane + rows[n].index * width;
+    weights[n] = rows[n].weight;
+  }
+  const auto add = [&](A& to, A sum, int64_t x) {
+    for (int n = 0; n < N; ++n) sum += weights[n] * static_cast<A>(from[n][x]);
+    to = sum;
+  };
+  if (is_first) {
+    for (int64_t x = 0; x < span; ++x) add(sums[x], A(0), x);
+  } else {
+    for (int64_t x = 0; x < span; ++x) add(sums[x], sums[x], x);
+  }
+}
+
+// The weighted sum of the rows of a bin, from the first column that is sampled.
+template <typename T, typename A>
+void sum_rows(const Tap<A>* row, const Tap<A>* last, const T* plane, int64_t width, int64_t span, A* sums) {
+  if (row == last) std::fill_n(sums, span, A(0));
+  for (bool is_first = true; row != last; is_first = false) {
+    const auto left = last - row;
+    if (left >= 4) {
+      add_rows<4>(row, is_first, plane, width, span, sums);
+      row += 4;
+    } else if (left == 3) {
+      add_rows<3>(row, is_first, plane, width, span, sums);
+      row += 3;
+    } else if (left == 2) {
+      add_rows<2>(row, is_first, plane, width, span, sums);
+      row += 2;
+    } else {
+      add_rows<1>(row, is_first, plane, width, span, sums);
+      row += 1;
+    }
+  }
+}
+
 template <typename T, typename A>
 void pool(const Region<A>& region, const T* plane, int64_t width, int64_t pooled_height, int64_t pooled_width,
           A* __restrict sums, T* output) {
@@ -55,12 +97,7 @@ void pool(const Region<A>& region, const T* plane, int64_t width, int64_t pooled
     const Tap<A>*rows = region.rows.begin(p), *last = region.rows.end(p);
     T* out = output + p * pooled_width;
     if (region.by_rows) {
-      std::fill_n(sums, span, A(0));
-      for (const Tap<A>* row = rows; row != last; ++row) {
-        const T* __restrict from = plane + row->index * width + first;
-        const A weight = row->weight;
-        for (int64_t x = 0; x < span; ++x) sums[x] += weight * static_cast<A>(from[x]);
-      }
+      sum_rows(rows, last, plane + first, width, span, sums);
       for (int64_t q = 0; q < pooled_width; ++q)
         out[q] =
             static_cast<T>(region.scale * sum_of_taps(region.columns.begin(q), region.columns.end(q), sums - first));

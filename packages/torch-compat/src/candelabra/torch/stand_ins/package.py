@@ -17,8 +17,9 @@ from candelabra.amp import autocasting as _autocast
 from .archives import PyTorchFileReader, PyTorchFileWriter
 from .files import load, save
 from .futures import Future
-from .internals import absent_dtypes
+from .internals import absent_dtypes, checks
 from .internals.absent_dtypes import *  # noqa: F403
+from .internals.checks import *  # noqa: F403
 from .jit import ScriptFunction, ScriptModule, fork, wait
 from .operators import foreach
 from .operators.dispatch_keys import DispatchKey, DispatchKeySet
@@ -37,7 +38,7 @@ __all__ = [
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack", "has_mkl",
     "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
     "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
-    "thread_safe_generator", "wait", "__version__", *_LAYOUTS, *absent_dtypes.__all__, *foreach.__all__,
+    "thread_safe_generator", "wait", "__version__", *_LAYOUTS, *absent_dtypes.__all__, *checks.__all__, *foreach.__all__,
 ]  # fmt: skip
 
 globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
