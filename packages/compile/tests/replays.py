@@ -26,9 +26,7 @@ def refusal(function, *calls):
 def same(a, b):
     """Whether two results are equal, with their dtypes and layouts."""
     if isinstance(a, candelabra.Tensor):
-        return (
-            a.equal(b) and a.dtype == b.dtype and a.stride() == b.stride() and a.requires_grad == b.requires_grad
-        )
+        return a.equal(b) and a.dtype == b.dtype and a.stride() == b.stride() and a.requires_grad == b.requires_grad
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):

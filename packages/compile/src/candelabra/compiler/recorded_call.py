@@ -87,6 +87,7 @@ class RecordedCall:
         """Give up the arguments and the results, and keep what later calls are compared with."""
         self.args, self.kwargs, self.result = (), {}, None
         self.inputs, self.outputs, self.environment, self.gradients = [], [], None, {}
+        self.recording.forget_edges()
         return self
 
     def refusal(self) -> tuple[str, str, int] | None:
