@@ -32,3 +32,18 @@ def same(a, b):
     if isinstance(a, list | tuple):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     return a == b
+
+
+def agrees(function, batches, changes=None):
+    """Compare calls of a compiled function with ordinary ones, some state changing in between."""
+    compiled = candelabra.compile(function)
+    for number, arguments in enumerate(batches):
+        if changes:
+            changes(number)
+        expected = function(*arguments)
+        assert same(compiled(*arguments), expected), number
+    return compiled
+
+
+def randoms(count=10):
+    return [(candelabra.randn(3, 4),) for _ in range(count)]

@@ -8,11 +8,16 @@ import warnings
 
 import pytest
 
+import candelabra
 
-@pytest.fixture(autouse=True)
-def _without_programs(torch):
-    yield
-    torch.compiler.reset()
+
+@pytest.fixture
+def torch():
+    candelabra.torch.install()
+    module = importlib.import_module("torch")
+    yield module
+    module.compiler.reset()
+    candelabra.torch.uninstall()
 
 
 def test_compile_as_a_function_and_a_decorator(torch):
@@ -102,6 +107,7 @@ def test_without_the_package_programs_run_as_written():
                     raise ModuleNotFoundError("hidden")
         sys.meta_path.insert(0, Hide())
         import candelabra.torch
+        candelabra.torch.install()
         import torch
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

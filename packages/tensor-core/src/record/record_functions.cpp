@@ -85,6 +85,7 @@ void add_input(Program& program, py::handle object, bool is_pinned, py::handle p
   input.strides = tensor.strides;
   input.device = tensor.device();
   input.requires_grad = requires_grad(&tensor);
+  input.is_inference = tensor.inference;
   input.offset = tensor.offset * itemsize(tensor.dtype);
   input.buffer = program.recording().find(tensor.storage);
   if (is_pinned) input.pinned = shared(root_storage(tensor.storage));

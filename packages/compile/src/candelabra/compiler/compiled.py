@@ -75,7 +75,7 @@ class Compiled:
         self.replayer = _C.Replayer(self.call)
         #: Replays forward passes whose results get a node of the tape.
         self.forwards = _C.Replayer(lambda *args, **kwargs: None)
-        self.replayer.compiled = self
+        self.replayer.__dict__["compiled"] = self
         _all.add(self)
 
     def forget(self) -> None:
@@ -312,8 +312,13 @@ def _is_plain() -> bool:
 
 
 def _is_strange(tensor: Tensor) -> bool:
-    """Return whether a tensor as an argument is never replayed: one with a history or hooks."""
-    return tensor.grad_fn is not None or tensor._hooks is not None or tensor.is_inference()
+    """Return whether calls with this argument are never replayed.
+
+    Those are tensors with a history or hooks, and those of classes that may compute otherwise.
+    """
+    kind = type(tensor)
+    is_plain = kind is Tensor or kind.__module__ == "candelabra.nn.parameter"
+    return not is_plain or tensor.grad_fn is not None or tensor._hooks is not None
 
 
 def _remedy(reason: str) -> str:

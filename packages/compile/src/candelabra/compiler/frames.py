@@ -39,7 +39,7 @@ class RanCode:
     def __init__(self) -> None:
         #: By code object: the namespace of its module.
         self.codes: dict[CodeType, dict[str, Any]] = {}
-        #: What had an effect outside the program's values: the function, its file and line; or None.
+        #: What had an effect besides computing: the function, its file and line; or None.
         self.effect: tuple[str, str, int] | None = None
         self._before: Any = None
 

@@ -53,9 +53,7 @@ class RecordedGraph:
     def outside(self) -> Tensor:
         """Return the result, whose graph is a node that records its backward pass."""
         result = self.inner._detached()
-        node = CompiledGraph.__new__(CompiledGraph)
-        node._set(_RecordingPass(self), self.leaves)
-        result._set_history(node)
+        result._set_history(_new_node(_RecordingPass(self), self.leaves))
         return result
 
     def run_backward(self, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -130,7 +128,7 @@ class RecordedGraph:
         program = _C.Program(recording, debug)
         for tensor, number in zip(operands, numbers, strict=True):
             program.add_input(tensor, number in reached, None)
-        given = []
+        given: list[tuple[str, Any]] = []
         for grad in self.gradients:
             if grad is None:
                 given.append(("value", None))
@@ -195,7 +193,6 @@ class BackwardProgram:
 
     def attach(self, output: Tensor, saved: tuple[Tensor, ...], inputs: list[Tensor]) -> None:
         """Give a replayed result its place on the tape."""
-        node = CompiledGraph.__new__(CompiledGraph)
         leaves = tuple(inputs[leaf] if isinstance(leaf, int) else leaf for leaf in self._leaves)
         kept = output._detached()
         watched = [
@@ -204,8 +201,7 @@ class BackwardProgram:
             *self._used,
         ]
         operands = (kept, *saved, *(tensor._detached() for tensor in inputs))
-        node._set(_ReplayedPass(self.program, operands, watched), leaves)
-        output._set_history(node)
+        output._set_history(_new_node(_ReplayedPass(self.program, operands, watched), leaves))
 
 
 class _ReplayedPass:
@@ -253,12 +249,6 @@ class CompiledGraph(Node):
 
     _edges: tuple[Any, ...]
 
-    def _set(self, saved: Any, leaves: tuple[Tensor, ...]) -> None:
-        self._sequence = next_sequence()
-        self._hooks = None
-        self._saved = saved
-        self._edges = leaves
-
     def name(self) -> str:
         return "CompiledFunctionBackward"
 
@@ -271,6 +261,15 @@ class CompiledGraph(Node):
         if candelabra.is_grad_enabled():
             raise RuntimeError(DOUBLE)
         return list(self._saved.run(gradient))
+
+
+def _new_node(saved: Any, leaves: tuple[Tensor, ...]) -> CompiledGraph:
+    node = CompiledGraph.__new__(CompiledGraph)
+    node._sequence = next_sequence()
+    node._hooks = None
+    node._saved = saved
+    node._edges = leaves
+    return node
 
 
 def with_other(value: Any, old: Tensor, new: Tensor) -> Any:

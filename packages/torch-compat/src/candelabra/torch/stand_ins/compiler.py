@@ -5,17 +5,19 @@ Without it nothing is compiled, and the names do nothing.
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from types import SimpleNamespace
 from typing import Any
 
 from candelabra import _C
 
+installed: Any
 try:
-    from candelabra import compiler as installed
+    installed = importlib.import_module("candelabra.compiler")
     from candelabra.compiler.optimized_module import OptimizedModule
 except ImportError:
-    installed = None  # type: ignore[assignment]
+    installed = None
 
     class OptimizedModule:  # type: ignore[no-redef]
         """What `compile` makes of a module; without candelabra-compile there is none."""
