@@ -3,6 +3,7 @@
 import random
 import warnings
 
+import numpy
 import pytest
 from replays import agrees, is_replayed, randoms, refusal
 
@@ -83,6 +84,60 @@ def test_an_attribute_of_a_class_is_not_frozen():
     assert is_replayed(agrees(lambda x: x * options.factor, randoms(20), change))
 
 
+class Options:
+    factor = 1.0
+    table = {"factor": 1.0}
+
+    @property
+    def doubled(self):
+        return 2 * self.table["factor"]
+
+
+def change_class(number):
+    if number % 5 == 0:
+        Options.factor = 1.0 + number
+
+
+def change_table(number):
+    Options.table["factor"] = 1.0 + number // 5
+
+
+OPTIONS = Options()
+
+
+@pytest.mark.parametrize(
+    ("function", "change"),
+    [
+        (lambda x: x * Options.factor, change_class),
+        (lambda x: x * OPTIONS.factor, change_class),
+        (lambda x: x * Options.table["factor"], change_table),
+        (lambda x: x * OPTIONS.table["factor"], change_table),
+        (lambda x: x * getattr(OPTIONS, "table")["factor"], change_table),  # noqa: B009
+        (lambda x: x * OPTIONS.doubled, change_table),
+    ],
+)
+def test_attributes_of_classes_are_not_frozen(function, change):
+    assert is_replayed(agrees(function, randoms(20), change))
+
+
+def test_rare_branches_on_random_numbers_are_not_frozen():
+    def function(x):
+        return x + 1 if random.random() < 0.999 else x
+
+    message = refusal(function, *randoms(6))
+    assert "random()" in message
+
+
+@pytest.mark.parametrize("draw", [numpy.random.default_rng(0).random, numpy.random.rand])
+def test_numpys_random_numbers_are_refused(draw):
+    generator = draw.__self__
+
+    def function(x):
+        return x + 1 if generator.random() < 2 else x
+
+    assert "random numbers of NumPy" in refusal(function, *randoms(8))
+
+
 def test_an_entry_of_a_list_is_not_frozen():
     factors = [1.0, 2.0]
 
@@ -93,13 +148,15 @@ def test_an_entry_of_a_list_is_not_frozen():
 
 
 def test_a_number_that_differs_between_recordings_is_refused():
-    message = refusal(lambda x: x * random.random(), *randoms(8))
+    numbers = iter(range(100))
+    message = refusal(lambda x: x * next(numbers), *randoms(8))
     assert "argument 'other' of mul()" in message
     assert "test_known_traps.py" in message
 
 
 def test_a_tensor_of_the_host_that_differs_is_refused():
-    message = refusal(lambda x: x + candelabra.tensor([random.random()]), *randoms(8))
+    numbers = iter(range(100))
+    message = refusal(lambda x: x + candelabra.tensor([next(numbers)]), *randoms(8))
     assert "made of other values" in message
 
 
@@ -143,6 +200,49 @@ def test_an_attribute_that_is_set_to_a_result_is_refused():
     x = candelabra.randn(3, 4)
     model(x)
     assert model.last.equal(x * 2)
+
+
+def test_arguments_that_are_containers():
+    def function(batch, more):
+        return batch["x"] * more[0] + batch["part"]["y"]
+
+    compiled = candelabra.compile(function)
+    for _ in range(8):
+        x, y, z = candelabra.randn(3), candelabra.randn(3), candelabra.randn(3)
+        assert compiled({"x": x, "part": {"y": y}}, [z]).equal(x * z + y)
+    assert is_replayed(compiled)
+
+
+def test_containers_of_arguments_that_the_function_changes_are_refused():
+    def function(batch):
+        batch["z"] = batch.pop("x") * 2
+        return batch["z"] + 1
+
+    compiled = candelabra.compile(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(8):
+            batch = {"x": candelabra.ones(2)}
+            assert compiled(batch).tolist() == [3.0, 3.0]
+            assert batch["z"].tolist() == [2.0, 2.0]
+    assert not compiled.programs
+
+
+def test_arguments_whose_form_the_function_changes_are_refused():
+    message = refusal(lambda x: x.unsqueeze_(0) * 2, *randoms(8))
+    assert "the form of a tensor" in message
+
+
+def test_attributes_of_tensors_that_the_function_changes_are_refused():
+    weight = candelabra.ones(3)
+    weight.uses = 0
+
+    def function(x):
+        weight.uses = weight.uses + 1
+        return x * weight
+
+    assert "'uses'" in refusal(function, *[(candelabra.ones(3),)] * 8)
+    assert weight.uses == 8
 
 
 def test_printing_is_refused(capsys):

@@ -80,6 +80,8 @@ def _owned(call: RecordedCall) -> set[int]:
 
 
 def _take_arguments(program: Any, call: RecordedCall) -> None:
+    if call.changes_arguments():
+        raise UnsupportedError("the call changes the containers of its arguments, or the form of a tensor among them")
     environment = call.environment
     assert environment is not None
     reached = {call.recording.find(tensor) for tensor in environment.tensors}
@@ -98,6 +100,8 @@ def _guard(program: Any, call: RecordedCall, guards_gradients: bool) -> None:
     changed = program.failed_guard()
     if changed is not None:
         raise UnsupportedError(f"the call changes {changed}")
+    if environment.has_drawn():
+        raise UnsupportedError("the call draws random numbers of NumPy, which a replay would not repeat")
     option = environment.changed_option()
     if option is not None:
         raise UnsupportedError(f"the call changes '{option}' of a parameter group; step schedules outside")

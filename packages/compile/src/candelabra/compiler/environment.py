@@ -9,6 +9,7 @@ been replaced.
 from __future__ import annotations
 
 import functools
+import pickle
 import sys
 from collections import OrderedDict, defaultdict
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
@@ -27,6 +28,8 @@ _MOST_ENTRIES = 4096
 MISSING = object()
 #: Attributes of modules that mirror others.
 _MIRRORED = ("_parameters", "_buffers", "_modules")
+#: The flag of classes that programs define.
+_HEAP_TYPE = 1 << 9
 _DICTS = (dict, OrderedDict, defaultdict)
 
 
@@ -41,12 +44,15 @@ class Environment:
         self.tensors: list[Tensor] = []
         #: Options that programs read anew in each call, as they were when the call began.
         self.live: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._generators: list[tuple[Any, bytes]] = []
         self._settings()
         for code, namespace in ran.codes.items():
             self._globals(namespace, names_of(code))
 
     def _settings(self) -> None:
         """Guard the settings of Candelabra that functions of Python look at."""
+        if "numpy.random.mtrand" in sys.modules:
+            self.walk(sys.modules["numpy.random.mtrand"]._rand)
         for table in (vars(settings), backends.cuda._attention):
             self._items(table, table, True)
         if "candelabra.autograd" in sys.modules:
@@ -54,6 +60,10 @@ class Environment:
 
             self._items(vars(anomaly._state), vars(anomaly._state), True)
             self.guards.append(("list", graph._packing.stack, tuple(graph._packing.stack)))
+
+    def has_drawn(self) -> bool:
+        """Return whether a random generator of NumPy has been used since the walk."""
+        return any(pickle.dumps(generator) != state for generator, state in self._generators)
 
     def changed_option(self) -> str | None:
         """Return the name of a live option that has changed since the walk, or None."""
@@ -88,9 +98,17 @@ class Environment:
     def _visit(self, value: Any) -> list[Any]:
         if isinstance(value, Tensor):
             self.tensors.append(value)
+            attributes = {name: entry for name, entry in vars(value).items() if name in self._names}
+            self._items(vars(value), attributes, False)
+            return list(attributes.values())
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, BuiltinFunctionType | candelabra.Generator):
             return []
-        if isinstance(value, type | BuiltinFunctionType | candelabra.Generator):
-            return []
+        if isinstance(value, staticmethod | classmethod):
+            return [value.__func__]
+        if isinstance(value, property):
+            return [value.fget]
         if isinstance(value, FunctionType):
             return self._function(value)
         if isinstance(value, MethodType):
@@ -135,14 +153,25 @@ class Environment:
         self.guards.append(("cell", cell, contents))
         return [contents]
 
-    def _object(self, value: Any) -> list[Any]:
-        attributes = getattr(value, "__dict__", None)
-        kind = type(value)
-        if not isinstance(attributes, dict):
+    def _class(self, kind: type) -> list[Any]:
+        """Guard a class of the program, and what its code names of it."""
+        if not kind.__flags__ & _HEAP_TYPE:
             return []
         # A lookup gives the class the version that the guard compares.
         getattr(kind, "__module__", None)
         self.guards.append(("class", kind))
+        if kind.__module__.partition(".")[0] == "candelabra":
+            return []
+        named = [entry for name, entry in vars(kind).items() if name in self._names]
+        return [*named, *(base for base in kind.__bases__ if base is not object)]
+
+    def _object(self, value: Any) -> list[Any]:
+        attributes = getattr(value, "__dict__", None)
+        self.walk(type(value))
+        if type(value).__module__.startswith("numpy.random"):
+            self._generators.append((value, pickle.dumps(value)))
+        if not isinstance(attributes, dict):
+            return []
         if _is_module(value):
             read = {name: entry for name, entry in attributes.items() if name not in _MIRRORED}
             self._items(attributes, read, True)

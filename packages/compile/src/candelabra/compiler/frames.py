@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import random
 import sys
 from types import CodeType, FrameType
 from typing import Any, Self
@@ -39,7 +40,7 @@ class RanCode:
     def __init__(self) -> None:
         #: By code object: the namespace of its module.
         self.codes: dict[CodeType, dict[str, Any]] = {}
-        #: What had an effect besides computing: the function, its file and line; or None.
+        #: What had an effect besides computing, such as print: its name, file and line; or None.
         self.effect: tuple[str, str, int] | None = None
         self._before: Any = None
 
@@ -67,10 +68,13 @@ class RanCode:
 
 
 def _has_effect(function: Any) -> bool:
-    """Return whether a built-in function prints or writes to a file."""
-    return function is print or (
-        isinstance(getattr(function, "__self__", None), io.IOBase) and function.__name__ in ("write", "writelines")
-    )
+    """Return whether a built-in function prints, writes to a file, or draws a number."""
+    if function is print:
+        return True
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, io.IOBase):
+        return function.__name__ in ("write", "writelines")
+    return isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random")
 
 
 def line_of(frame: FrameType | None) -> tuple[str, int]:
@@ -86,4 +90,6 @@ def names_of(code: CodeType) -> set[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names |= names_of(constant)
+        elif isinstance(constant, str) and constant.isidentifier():  # getattr(options, "name")
+            names.add(constant)
     return names
