@@ -19,7 +19,7 @@ import candelabra
 from candelabra import Tensor, backends
 from candelabra.settings import settings
 
-from .frames import RanCode, is_inside, names_of
+from .frames import RanCode, is_inside, is_installed, names_of
 from .trees import PLAIN, Description
 
 #: Larger containers are not guarded. A program that uses their tensors is refused.
@@ -118,9 +118,7 @@ class Environment:
         if isinstance(value, CellType):
             return self._cell(value)
         if isinstance(value, ModuleType):
-            if not is_inside(getattr(value, "__file__", None)):
-                self._globals(vars(value), self._names)
-            return []
+            return self._module(value)
         if type(value) in _DICTS:
             if len(value) > _MOST_ENTRIES:
                 return []
@@ -135,14 +133,23 @@ class Environment:
             return list(value) if len(value) <= _MOST_ENTRIES else []
         return self._object(value)
 
+    def _module(self, module: ModuleType) -> list[Any]:
+        """Guard what the code names of a module; of an installed one, numbers and the like alone."""
+        file = getattr(module, "__file__", None)
+        if is_inside(file):
+            return []
+        read = {name: entry for name, entry in vars(module).items() if name in self._names}
+        if is_installed(file):
+            read = {name: entry for name, entry in read.items() if isinstance(entry, PLAIN)}
+        self._items(vars(module), read, False)
+        return list(read.values())
+
     def _function(self, function: FunctionType) -> list[Any]:
         following: list[Any] = [*(function.__closure__ or ()), *(function.__defaults__ or ())]
         following.extend((function.__kwdefaults__ or {}).values())
         wrapped = function.__dict__.get("__wrapped__")
         if wrapped is not None:
             following.append(wrapped)
-        if not is_inside(function.__code__.co_filename):
-            self._globals(function.__globals__, names_of(function.__code__))
         return following
 
     def _cell(self, cell: CellType) -> list[Any]:
@@ -160,7 +167,9 @@ class Environment:
         # A lookup gives the class the version that the guard compares.
         getattr(kind, "__module__", None)
         self.guards.append(("class", kind))
-        if kind.__module__.partition(".")[0] == "candelabra":
+        module = sys.modules.get(kind.__module__)
+        file = getattr(module, "__file__", None)
+        if is_installed(file) or is_inside(file):
             return []
         named = [entry for name, entry in vars(kind).items() if name in self._names]
         return [*named, *(base for base in kind.__bases__ if base is not object)]

@@ -31,6 +31,11 @@ def is_inside(file: str | None) -> bool:
     return any(file.startswith(folder + os.sep) for folder in candelabra.__path__)
 
 
+def is_installed(file: str | None) -> bool:
+    """Return whether a file is of an installed package, whose own state programs seldom change."""
+    return bool(file) and ("/site-packages/" in str(file) or "/dist-packages/" in str(file))
+
+
 class RanCode:
     """Collects the code of the program that runs on this thread while it is entered.
 
@@ -55,7 +60,7 @@ class RanCode:
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
             code = frame.f_code
-            if code not in self.codes and not is_inside(code.co_filename):
+            if code not in self.codes and not is_inside(code.co_filename) and not _is_of_candelabra(frame):
                 self.codes[code] = frame.f_globals
         elif event == "c_call" and self.effect is None and _has_effect(argument):
             self.effect = (argument.__name__, *line_of(frame))
@@ -65,6 +70,11 @@ class RanCode:
     def names(self) -> set[str]:
         """Return the names of globals and attributes that the code uses, and those of its parts."""
         return {name for code in self.codes for name in names_of(code)}
+
+
+def _is_of_candelabra(frame: FrameType) -> bool:
+    """Return whether a frame runs code that Candelabra has made, such as formulas of gradients."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "candelabra"
 
 
 def _has_effect(function: Any) -> bool:

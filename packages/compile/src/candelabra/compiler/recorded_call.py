@@ -86,7 +86,8 @@ class RecordedCall:
             return
         known = {self.recording.find(tensor) for tensor in self.outputs}
         known |= {self.recording.find(grad) for grad in self._new_gradients()}
-        if not known.issuperset(self.recording.living):
+        # A first recording is only compared with the next, which knows the gradients of parameters.
+        if self.environment is not None and not known.issuperset(self.recording.living):
             gc.collect()
         self.living = set(self.recording.living) - known
 
