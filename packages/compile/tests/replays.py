@@ -26,11 +26,24 @@ def refusal(function, *calls):
 def same(a, b):
     """Whether two results are equal, with their dtypes and layouts."""
     if isinstance(a, candelabra.Tensor):
-        return (
-            a.equal(b) and a.dtype == b.dtype and a.stride() == b.stride() and a.requires_grad == b.requires_grad
-        )
+        return a.equal(b) and a.dtype == b.dtype and a.stride() == b.stride() and a.requires_grad == b.requires_grad
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     return a == b
+
+
+def agrees(function, batches, changes=None):
+    """Compare calls of a compiled function with ordinary ones, some state changing in between."""
+    compiled = candelabra.compile(function)
+    for number, arguments in enumerate(batches):
+        if changes:
+            changes(number)
+        expected = function(*arguments)
+        assert same(compiled(*arguments), expected), number
+    return compiled
+
+
+def randoms(count=10):
+    return [(candelabra.randn(3, 4),) for _ in range(count)]

@@ -7,7 +7,7 @@ from replays import is_replayed
 
 import candelabra
 from candelabra import nn, optim
-from candelabra.nn import functional as F  # noqa: N812
+from candelabra.nn import functional as F
 
 
 def train(build, steps, compiled, debug=False, before_step=None):

@@ -91,8 +91,6 @@ def test_compilers_leave_programs_as_they_are(torch):
     def double(x):
         return 2 * x
 
-    assert torch.compile(double) is double
-    assert torch.compile(mode="reduce-overhead")(double) is double
     assert torch.jit.script(double) is double
     assert torch.jit.ignore(double) is double
     assert torch.jit.ignore(drop=True)(double) is double
@@ -220,8 +218,8 @@ def test_what_programs_for_several_machines_and_compilers_import(torch):
     dynamo = importlib.import_module("torch._dynamo")
     dynamo.config.suppress_errors = True
     assert not torch.compiler.is_compiling()
-    assert torch.compiler.disable(len) is len
-    assert torch.compiler.disable(recursive=False)(len) is len
+    assert torch.compiler.disable(len)([1]) == 1
+    assert torch.compiler.disable(recursive=False)(len)([1]) == 1
     assert "cpu" in torch.__config__.show()
     assert str(torch.get_num_threads()) in torch.__config__.parallel_info()
     with torch.backends.cudnn.flags(enabled=True, deterministic=True):

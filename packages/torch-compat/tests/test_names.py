@@ -366,5 +366,4 @@ def test_names_of_annotations(torch):
 
     assert torch.device in MAP_LOCATION.__args__ and torch.ScriptModule is torch.jit.ScriptModule
     assert not isinstance(torch.nn.Linear(1, 1), OptimizedModule)
-    with pytest.raises(RuntimeError, match="there is no compiler"):
-        OptimizedModule(torch.nn.Linear(1, 1))
+    assert isinstance(torch.compile(torch.nn.Linear(1, 1)), OptimizedModule)

@@ -144,8 +144,9 @@ bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
     const Input& expected = inputs[k];
     TensorObject& tensor = *tensors[k];
     if (Py_TYPE(&tensor) != expected.type || tensor.dtype != expected.dtype || tensor.device() != expected.device ||
-        requires_grad(&tensor) != expected.requires_grad || tensor.grad_fn || tensor.hooks || tensor.inference ||
-        !(tensor.sizes == expected.sizes) || !(tensor.strides == expected.strides))
+        requires_grad(&tensor) != expected.requires_grad || tensor.grad_fn || tensor.hooks ||
+        tensor.inference != expected.is_inference || !(tensor.sizes == expected.sizes) ||
+        !(tensor.strides == expected.strides))
       return false;
     Storage* const root = root_storage(tensor.storage);
     const int64_t offset = tensor.offset * itemsize(tensor.dtype);

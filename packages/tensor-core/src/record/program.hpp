@@ -13,6 +13,7 @@ struct Input {
   Dims sizes, strides;
   Device device;
   bool requires_grad = false;
+  bool is_inference = false;
   int64_t offset = 0;  // in bytes
   int buffer = -1;
   StorageRef pinned;    // the argument must have this memory: the program also reaches it otherwise

@@ -29,6 +29,28 @@ std::vector<int> living_buffers(const Recorder& recording) {
   return result;
 }
 
+// The same as tensors of bytes: (number, tensor) of each.
+py::list living_memory(const Recorder& recording) {
+  py::list result;
+  for (const int b : living_buffers(recording)) {
+    Storage* const storage = recording.buffers[static_cast<size_t>(b)].made;
+    const auto bytes = static_cast<int64_t>(storage->bytes);
+    TensorRef tensor = make_tensor(retain(storage), Dtype::UInt8, Dims{bytes}, Dims{1}, 0);
+    result.append(py::make_tuple(b, stolen(tensor.release_object())));
+  }
+  return result;
+}
+
+// The result for these tensors, or NotImplemented where the program does not fit them.
+py::object replay(Program& program, const py::tuple& arguments) {
+  std::vector<TensorObject*> tensors;
+  const Py_ssize_t count = PyTuple_GET_SIZE(arguments.ptr());
+  if (program.is_running() || recorder() ||
+      !program.accepts(&PyTuple_GET_ITEM(arguments.ptr(), 0), count, nullptr, tensors))
+    return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+  return stolen(program.run(tensors));
+}
+
 // Memory from before the recording that an instruction uses.
 std::vector<int> existing_buffers(const Recorder& recording) {
   std::vector<int> result;
@@ -63,6 +85,7 @@ void add_input(Program& program, py::handle object, bool is_pinned, py::handle p
   input.strides = tensor.strides;
   input.device = tensor.device();
   input.requires_grad = requires_grad(&tensor);
+  input.is_inference = tensor.inference;
   input.offset = tensor.offset * itemsize(tensor.dtype);
   input.buffer = program.recording().find(tensor.storage);
   if (is_pinned) input.pinned = shared(root_storage(tensor.storage));
@@ -181,6 +204,7 @@ void register_record(py::module_& module) {
       .def("stop", &Recorder::stop)
       .def_property_readonly("reason", reason_of, "Why it cannot be replayed: (reason, file, line), or None.")
       .def_property_readonly("living", living_buffers, "Memory that was made in the recording and lives on.")
+      .def("living_memory", living_memory, "What lives on, as (number, tensor of bytes).")
       .def_property_readonly("existing", existing_buffers, "Memory from before the recording that operators use.")
       .def_property_readonly("instructions", instructions_of, "(operator, file, line) of each call.")
       .def_property_readonly(
@@ -200,6 +224,8 @@ void register_record(py::module_& module) {
           "register",
           [](Recorder& recording, py::handle tensor) { return recording.buffer_of(tensor_of(tensor)->storage); },
           "tensor"_a, "Know the memory of a tensor from before the recording; returns its number.")
+      .def("is_written", [](const Recorder& recording,
+                            int buffer) { return recording.buffers.at(static_cast<size_t>(buffer)).is_written; })
       .def("is_used", [](const Recorder& recording,
                          int buffer) { return recording.buffers.at(static_cast<size_t>(buffer)).first >= 0; })
       .def("is_existing", [](const Recorder& recording,
@@ -228,6 +254,8 @@ void register_record(py::module_& module) {
              (is_late ? program.cleared_last : program.cleared).push_back(TensorRef::borrow(tensor_of(parameter)));
            })
       .def("finish", &Program::finish)
+      .def("replay", replay, "arguments"_a, "The result, or NotImplemented if the program does not fit.")
+      .def_property_readonly("is_running", &Program::is_running)
       .def("failed_guard", failed_guard)
       .def_readwrite("calls_left", &Program::calls_left)
       .def_property_readonly("size", &Program::size)

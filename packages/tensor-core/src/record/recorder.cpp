@@ -132,7 +132,10 @@ int Recorder::buffer_of(Storage* storage) {
   if (known >= 0) return known;
   Storage* root = root_storage(storage);
   const int made = new_buffer(root->bytes);
-  if (root->recording == serial_) return root->recorded_buffer = made;
+  if (root->recording == serial_) {
+    buffers.back().made = root;
+    return root->recorded_buffer = made;
+  }
   RecordedBuffer& buffer = buffers.back();
   buffer.is_existing = true;
   buffer.existing = shared(root);

@@ -45,6 +45,7 @@ inline StorageRef shared(Storage* storage) {
 struct RecordedBuffer {
   bool is_existing = false;   // memory from before the recording
   StorageRef existing;        // this memory; a program gives up that of its arguments
+  Storage* made = nullptr;    // memory made in the recording; valid until it is freed
   size_t bytes = 0;           // the size when it was first seen
   uint32_t version = 0;       // of existing memory, when it was first seen
   bool is_freed = false;      // memory made in the recording and freed in it

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compiled import BACKENDS, CompileError, compile, reset_all
+from .compiled import CompileError, reset_all
+from .compiling import BACKENDS, compile
+from .explaining import Explanation, explain
 from .stance import (
     allow_in_graph,
     cudagraph_mark_step_begin,
@@ -49,6 +51,6 @@ def is_dynamo_compiling() -> bool:
 
 
 __all__ = [
-    "CompileError", "allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
+    "CompileError", "Explanation", "allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "explain", "is_compiling",
     "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
 ]  # fmt: skip

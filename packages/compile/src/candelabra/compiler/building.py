@@ -23,44 +23,96 @@ def build(before: RecordedCall, call: RecordedCall, debug: bool) -> Any:
     """
     compare(before, call)
     program = _C.Program(call.recording, debug)
+    _take_arguments(program, call)
+    _check_memory(call, _owned(call) | _take_gradients(program, call), call.living)
+    spent = SpentGraphs(call)
+    for tensor in call.outputs:
+        node = spent.node_of(tensor) if tensor.requires_grad and not _is_known(call, tensor) else None
+        _give(program, call, tensor, node)
+    _give_gradients(program, call)
+    program.set_trees(call.positional, call.keywords, call.form)
+    _guard(program, call, True)
+    return program
+
+
+def build_forward(
+    before: RecordedCall, call: RecordedCall, output: Tensor, saved: list[Tensor], owner: Any, debug: bool
+) -> Any:
+    """Return the program of a call whose result `output` has a graph.
+
+    Its result is a tuple: `owner`, the result of the call, `output`, and the memory that the graph
+    keeps.
+
+    Raises
+    ------
+    UnsupportedError
+        As for `build`.
+    """
+    compare(before, call)
+    program = _C.Program(call.recording, debug)
+    _take_arguments(program, call)
     environment = call.environment
     assert environment is not None
-    by_id = {id(tensor): tensor for tensor in environment.tensors}
+    if any(tensor._grad is not call.gradients[id(tensor)] for tensor in environment.tensors):
+        raise UnsupportedError("the call changes gradients, and its result has a graph")
+    kept = {call.recording.find(tensor) for tensor in saved}
+    _check_memory(call, _owned(call), call.living - kept)
+    for tensor in call.outputs:
+        if tensor is not output and tensor.requires_grad and not _is_known(call, tensor):
+            raise UnsupportedError("several results require grad")
+        _give(program, call, tensor, None)
+    for tensor in saved:
+        program.add_result("memory", tensor, -1, None, None)
+    number = next(number for number, tensor in enumerate(call.outputs) if tensor is output)
+    count = len(call.outputs)
+    memory = tuple(("tensor", count + k) for k in range(len(saved)))
+    form = ("tuple", tuple, (("value", owner), call.form, ("tensor", number), ("tuple", tuple, memory)))
+    program.set_trees(call.positional, call.keywords, form)
+    _guard(program, call, False)
+    return program
+
+
+def _owned(call: RecordedCall) -> set[int]:
+    """Return the memory from before the call that the program may use."""
+    environment = call.environment
+    assert environment is not None
+    return {call.recording.find(tensor) for tensor in (*environment.tensors, *call.inputs)}
+
+
+def _take_arguments(program: Any, call: RecordedCall) -> None:
+    if call.changes_arguments():
+        raise UnsupportedError("the call changes the containers of its arguments, or the form of a tensor among them")
+    environment = call.environment
+    assert environment is not None
     reached = {call.recording.find(tensor) for tensor in environment.tensors}
     for tensor in call.inputs:
         if tensor._grad is not call.gradients.get(id(tensor)):
             raise UnsupportedError("the gradient of an argument changes")
         program.add_input(tensor, call.recording.find(tensor) in reached, None)
-    owned = reached | {call.recording.find(tensor) for tensor in call.inputs}
-    owned |= _take_gradients(program, call)
-    _check_memory(call, owned)
-    spent = SpentGraphs(call)
-    numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(call.inputs)))}
-    for tensor in call.outputs:
-        _give(program, call, tensor, numbers, by_id, spent)
-    _give_gradients(program, call)
-    program.set_trees(call.positional, call.keywords, call.form)
+
+
+def _guard(program: Any, call: RecordedCall, guards_gradients: bool) -> None:
+    """Give the program its guards, and plan its memory."""
+    environment = call.environment
+    assert environment is not None
     for guard in environment.guards:
         program.add_guard(guard)
     changed = program.failed_guard()
     if changed is not None:
         raise UnsupportedError(f"the call changes {changed}")
+    if environment.has_drawn():
+        raise UnsupportedError("the call draws random numbers of NumPy, which a replay would not repeat")
     option = environment.changed_option()
     if option is not None:
         raise UnsupportedError(f"the call changes '{option}' of a parameter group; step schedules outside")
-    for tensor in environment.tensors:
-        try:
-            program.add_guard(
-                ("tensor", tensor, int(call.gradients[id(tensor)] is None) if tensor.requires_grad else 2)
-            )
-        except ValueError as error:
-            raise UnsupportedError(str(error)) from None
     try:
+        for tensor in environment.tensors:
+            may_have = 2 if not (guards_gradients and tensor.requires_grad) else int(call.gradients[id(tensor)] is None)
+            program.add_guard(("tensor", tensor, may_have))
         program.finish()
     except ValueError as error:
         raise UnsupportedError(str(error)) from None
     program.calls_left = CALLS_BETWEEN_CHECKS
-    return program
 
 
 def compare(before: RecordedCall, call: RecordedCall) -> None:
@@ -74,7 +126,7 @@ def compare(before: RecordedCall, call: RecordedCall) -> None:
         raise UnsupportedError("the result has another form or other values in the next call")
 
 
-def _check_memory(call: RecordedCall, owned: set[int]) -> None:
+def _check_memory(call: RecordedCall, owned: set[int], living: set[int]) -> None:
     recording = call.recording
     for buffer in recording.existing:
         if buffer not in owned:
@@ -82,8 +134,8 @@ def _check_memory(call: RecordedCall, owned: set[int]) -> None:
                 f"{recording.first_use(buffer)} uses a tensor that is neither an argument nor reached through names of "
                 "the function, its closure, modules or optimizers"
             )
-    if call.living:
-        place = recording.first_use(min(call.living)) or "a function that makes tensors"
+    if living:
+        place = recording.first_use(min(living)) or "a function that makes tensors"
         raise UnsupportedError(f"a tensor of {place} is kept elsewhere than in the result")
 
 
@@ -119,28 +171,33 @@ def _give_gradients(program: Any, call: RecordedCall) -> None:
         program.add_result("memory", grad, -1, None, tensor)
 
 
-def _give(
-    program: Any,
-    call: RecordedCall,
-    tensor: Tensor,
-    numbers: dict[int, int],
-    reached: dict[int, Tensor],
-    spent: SpentGraphs,
-) -> None:
+def open_results(call: RecordedCall) -> list[Tensor]:
+    """Return the results with a graph that a backward pass after the call would use."""
+    spent = SpentGraphs(call)
+    return [
+        tensor
+        for tensor in call.outputs
+        if tensor.requires_grad and tensor.grad_fn is not None and not _is_known(call, tensor)
+        and spent.node_of(tensor) is None
+    ]  # fmt: skip
+
+
+def _is_known(call: RecordedCall, tensor: Tensor) -> bool:
+    """Return whether a result is a tensor from before the call."""
+    return id(tensor) in call.gradients or any(tensor is given for given in call.inputs)
+
+
+def _give(program: Any, call: RecordedCall, tensor: Tensor, node: Any) -> None:
     """Tell the program where a tensor of the result comes from."""
-    if id(tensor) in numbers:
-        program.add_result("input", tensor, numbers[id(tensor)], None, None)
-        return
-    if id(tensor) in reached:
+    for number, given in enumerate(call.inputs):
+        if given is tensor:
+            program.add_result("input", tensor, number, None, None)
+            return
+    if _is_known(call, tensor):
         program.add_result("object", tensor, -1, None, None)
         return
     if type(tensor) is not Tensor or tensor._hooks is not None or tensor._grad is not None:
         raise UnsupportedError("a result is a Parameter, of a subclass of Tensor, or has hooks or a gradient")
-    node = None
-    if tensor.requires_grad:
-        node = spent.node_of(tensor)
-        if node is None:
-            raise NeedsGraphError("a result requires grad, and no backward pass in the function has used it up")
     buffer = call.recording.find(tensor)
     if buffer < 0:
         raise UnsupportedError("a result is a tensor that the call did not compute")
@@ -148,14 +205,10 @@ def _give(
         program.add_result("memory", tensor, -1, node, None)
         return
     for number, given in enumerate(call.inputs):
-        if call.recording.find(given) == buffer and given.dtype == tensor.dtype and node is None:
+        if call.recording.find(given) == buffer and given.dtype == tensor.dtype and not tensor.requires_grad:
             program.add_result("view", tensor, number, None, None)
             return
     raise UnsupportedError("a result is a view of a tensor that is no argument")
-
-
-class NeedsGraphError(UnsupportedError):
-    """A result has a graph that a backward pass after the call would use."""
 
 
 class SpentGraphs:
@@ -170,7 +223,6 @@ class SpentGraphs:
                 continue
             self._freed.add(node._sequence)
             waiting.extend(_node_of(edge) for edge in node.all_edges())
-        call.recording.forget_edges()
 
     def node_of(self, tensor: Tensor) -> Any:
         """Return the node that stands for a freed graph; None if the tensor's is not freed."""

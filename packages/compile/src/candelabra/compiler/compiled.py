@@ -14,7 +14,7 @@ import candelabra
 from candelabra import _C, Tensor
 
 from . import stance
-from .building import CALLS_BETWEEN_CHECKS, NeedsGraphError, build, compare
+from .building import CALLS_BETWEEN_CHECKS, build, compare, open_results
 from .recorded_call import RecordedCall
 from .trees import UnsupportedError, describe, key_of
 
@@ -41,7 +41,7 @@ class _Made(NamedTuple):
 class _Signature:
     """What is known of the calls of one signature."""
 
-    __slots__ = ("calls", "last", "programs", "rebuilt", "recordings", "refused")
+    __slots__ = ("calls", "checked", "forwards", "graph", "last", "programs", "rebuilt", "recordings", "refused")
 
     def __init__(self) -> None:
         self.calls = 0
@@ -50,6 +50,11 @@ class _Signature:
         self.last: RecordedCall | None = None
         self.programs: list[_Made] = []
         self.refused = False
+        #: Of calls whose result has a graph: the last recorded one, the programs of forward passes,
+        #: and the call that they were made of.
+        self.graph: Any = None
+        self.forwards: list[Any] = []
+        self.checked: RecordedCall | None = None
 
 
 #: All compiled functions, for `reset`.
@@ -68,7 +73,9 @@ class Compiled:
         self.warned: set[str] = set()
         self.lock = threading.Lock()
         self.replayer = _C.Replayer(self.call)
-        self.replayer.compiled = self
+        #: Replays forward passes whose results get a node of the tape.
+        self.forwards = _C.Replayer(lambda *args, **kwargs: None)
+        self.replayer.__dict__["compiled"] = self
         _all.add(self)
 
     def forget(self) -> None:
@@ -76,11 +83,18 @@ class Compiled:
         with self.lock:
             self.signatures.clear()
             self.replayer.programs = []
+            self.forwards.programs = []
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Make a call that no program replays."""
         if _C.is_recording() or not stance.may_record() or not _is_plain():
             return self.function(*args, **kwargs)
+        found = self.forwards(*args, **kwargs)
+        if found is not None:
+            passes, result, output, saved = found
+            inputs = self._tensors(args, kwargs)
+            passes.backward.attach(output, saved, inputs)
+            return result
         if not self.lock.acquire(blocking=False):
             return self.function(*args, **kwargs)
         try:
@@ -104,6 +118,16 @@ class Compiled:
             return self._record(signature, args, kwargs)
         finally:
             self.lock.release()
+
+    @staticmethod
+    def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+        tensors: list[Tensor] = []
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Tensor):
+                tensors.append(value)
+            else:
+                describe(value, tensors)
+        return tensors
 
     def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Signature | None:
         """Return the state of the calls of this signature; None where it cannot be replayed."""
@@ -158,13 +182,14 @@ class Compiled:
         if refusal is not None:
             self._refuse(signature, *refusal)
             return result
+        opened = open_results(call)
+        if opened:
+            return self._record_graph(signature, call, opened, result)
         if last is None:
             signature.last = call.forget()
             return result
         try:
             program = build(last, call, self.debug)
-        except NeedsGraphError as error:
-            self._refuse(signature, str(error), "", 0)
         except UnsupportedError as error:
             # State that is made in early calls, such as a cache, may have been the reason.
             signature.last = call.forget()
@@ -174,6 +199,52 @@ class Compiled:
             signature.last = None
             self._add(signature, _Made(program, call.forget()))
         return result
+
+    def _record_graph(self, signature: _Signature, call: RecordedCall, opened: list[Tensor], result: Any) -> Any:
+        """Return the result of a recorded call, whose graph records its backward pass."""
+        from .graph_calls import Passes, RecordedGraph, with_other
+
+        before = signature.graph
+        (output, *others) = opened
+        try:
+            if others:
+                raise UnsupportedError("several results require grad")
+            graph = RecordedGraph(call, output, functools.partial(self._backward_ran, signature))
+            if signature.checked is not None:
+                compare(signature.checked, call)
+            if before is not None and before.recording is not None and call.environment is not None:
+                graph.build_forward(before, Passes(), self.debug)
+            elif signature.recordings >= MOST_RECORDINGS:
+                raise UnsupportedError("no backward pass uses the graph of its result")
+        except UnsupportedError as error:
+            if others or signature.checked is not None or signature.recordings >= MOST_RECORDINGS:
+                self._refuse(signature, str(error), "", 0)
+                return result
+            graph = RecordedGraph(call, output, functools.partial(self._backward_ran, signature))
+        signature.last = call
+        signature.graph = graph
+        return with_other(result, output, graph.outside())
+
+    def _backward_ran(self, signature: _Signature, graph: Any) -> None:
+        """Make the programs of a call, now that its backward pass has been recorded."""
+        if graph.forward is None or signature.refused or signature.graph is not graph:
+            return
+        try:
+            graph.owner.backward = graph.build_backward(self.debug)
+        except UnsupportedError as error:
+            if signature.recordings >= MOST_RECORDINGS:
+                self._refuse(signature, str(error), "", 0)
+            return
+        signature.graph, signature.last, signature.recordings = None, None, 0
+        signature.checked = graph.call
+        signature.rebuilt += 1
+        if signature.rebuilt > MOST_REBUILT:
+            self._refuse(signature, "state that it reads changes between calls", "", 0)
+            return
+        old = [program for program in signature.forwards if program.calls_left <= 0]
+        signature.forwards = [graph.forward, *(program for program in signature.forwards if program not in old)]
+        kept = [program for program in self.forwards.programs if program not in old]
+        self.forwards.programs = [graph.forward, *kept][:MOST_PROGRAMS]
 
     def _add(self, signature: _Signature, made: _Made) -> None:
         signature.rebuilt += 1
@@ -194,6 +265,8 @@ class Compiled:
         signature.last = None
         given_up = [made.program for made in signature.programs]
         signature.programs = []
+        self.forwards.programs = [one for one in self.forwards.programs if one not in signature.forwards]
+        signature.forwards, signature.graph = [], None
         self.replayer.programs = [one for one in self.replayer.programs if one not in given_up]
         place = f" ({file}:{line})" if file else ""
         message = f"{self.name} is not replayed, because {reason}{place}. {_remedy(reason)}"
@@ -239,8 +312,13 @@ def _is_plain() -> bool:
 
 
 def _is_strange(tensor: Tensor) -> bool:
-    """Return whether a tensor as an argument is never replayed: one with a history or hooks."""
-    return tensor.grad_fn is not None or tensor._hooks is not None or tensor.is_inference()
+    """Return whether calls with this argument are never replayed.
+
+    Those are tensors with a history or hooks, and those of classes that may compute otherwise.
+    """
+    kind = type(tensor)
+    is_plain = kind is Tensor or kind.__module__ == "candelabra.nn.parameter"
+    return not is_plain or tensor.grad_fn is not None or tensor._hooks is not None
 
 
 def _remedy(reason: str) -> str:
@@ -251,94 +329,6 @@ def _remedy(reason: str) -> str:
     if "requires grad" in reason:
         return "Compile the whole training step, with its backward pass."
     return "Its calls run as they are written."
-
-
-def compile(
-    model: Callable[..., Any] | None = None,
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: str | Callable[..., Any] = "replay",
-    mode: str | None = None,
-    options: dict[str, Any] | None = None,
-    disable: bool = False,
-) -> Any:
-    """Record a function or a module while it runs, then replay its kernels from C++.
-
-    The first call with arguments of one signature runs as written, the second and the third are
-    recorded too, and later ones replay a program: the same kernels with the same numbers, without
-    Python. A signature is the form of the arguments with the dtypes, sizes and strides of tensors
-    and the values of everything else. A program is not used where the state that the code reads has
-    changed: attributes and modes of modules, parameters, globals, grad mode.
-
-    What cannot be replayed runs as written, with one warning that says why and where.
-
-    Parameters
-    ----------
-    model
-        A function or a `candelabra.nn.Module`. Without it, a decorator is returned.
-    fullgraph
-        Raise `CompileError` where the function cannot be replayed, instead of warning.
-    dynamic
-        Accepted; every signature has its own program.
-    backend
-        ``"replay"``. PyTorch's names ``"inductor"``, ``"aot_eager"``, ``"eager"`` and
-        ``"cudagraphs"`` mean the same, except that ``"eager"`` runs the function as written.
-    mode
-        ``None``, ``"default"``, ``"reduce-overhead"``, ``"max-autotune"`` or
-        ``"max-autotune-no-cudagraphs"``: all the same, and exact.
-    options
-        ``{"debug_memory": True}`` gives every intermediate tensor memory of its own, and poisons it
-        after its last use. Other options are ignored, as PyTorch's are for its compiler only.
-    disable
-        Return the function as it is.
-
-    Returns
-    -------
-    Callable
-        The compiled function, or an `OptimizedModule`.
-
-    Raises
-    ------
-    ValueError
-        If the mode or the backend is unknown.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> @candelabra.compile
-    ... def double(x):
-    ...     return x + x
-    >>> [double(candelabra.tensor([float(i)])).item() for i in range(5)]
-    [0.0, 2.0, 4.0, 6.0, 8.0]
-    """
-    if mode not in _MODES:
-        raise ValueError(f"Unrecognized mode={mode}, should be one of: {', '.join(map(str, _MODES[1:]))}")
-    if not callable(backend) and backend not in BACKENDS:
-        raise ValueError(f"Unknown backend {backend!r}; there are {', '.join(BACKENDS)}")
-    if callable(backend):
-        raise ValueError("backend= takes a name: functions of FX graphs are not supported")
-    if model is None:
-        return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
-        )
-    if not callable(model):
-        raise TypeError(f"compile() takes a function or a module, not {type(model).__name__}")
-    if disable or backend == "eager":
-        return model
-    debug = bool((options or {}).get("debug_memory", False))
-    if hasattr(model, "named_parameters"):
-        from .optimized_module import OptimizedModule
-
-        return OptimizedModule(model, fullgraph=fullgraph, debug=debug)
-    if getattr(model, "_candelabra_disabled", False):
-        return model
-    return compile_function(model, fullgraph, debug)
-
-
-#: Modes, of which the first is none.
-_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-BACKENDS = ("replay", "inductor", "aot_eager", "eager", "cudagraphs")
 
 
 def compile_function(function: Callable[..., Any], fullgraph: bool, debug: bool) -> Any:

@@ -9,6 +9,7 @@ been replaced.
 from __future__ import annotations
 
 import functools
+import pickle
 import sys
 from collections import OrderedDict, defaultdict
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
@@ -18,7 +19,7 @@ import candelabra
 from candelabra import Tensor, backends
 from candelabra.settings import settings
 
-from .frames import RanCode, is_inside, names_of
+from .frames import RanCode, is_inside, is_installed, names_of
 from .trees import PLAIN, Description
 
 #: Larger containers are not guarded. A program that uses their tensors is refused.
@@ -27,6 +28,8 @@ _MOST_ENTRIES = 4096
 MISSING = object()
 #: Attributes of modules that mirror others.
 _MIRRORED = ("_parameters", "_buffers", "_modules")
+#: The flag of classes that programs define.
+_HEAP_TYPE = 1 << 9
 _DICTS = (dict, OrderedDict, defaultdict)
 
 
@@ -41,12 +44,15 @@ class Environment:
         self.tensors: list[Tensor] = []
         #: Options that programs read anew in each call, as they were when the call began.
         self.live: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._generators: list[tuple[Any, bytes]] = []
         self._settings()
         for code, namespace in ran.codes.items():
             self._globals(namespace, names_of(code))
 
     def _settings(self) -> None:
         """Guard the settings of Candelabra that functions of Python look at."""
+        if "numpy.random.mtrand" in sys.modules:
+            self.walk(sys.modules["numpy.random.mtrand"]._rand)
         for table in (vars(settings), backends.cuda._attention):
             self._items(table, table, True)
         if "candelabra.autograd" in sys.modules:
@@ -54,6 +60,10 @@ class Environment:
 
             self._items(vars(anomaly._state), vars(anomaly._state), True)
             self.guards.append(("list", graph._packing.stack, tuple(graph._packing.stack)))
+
+    def has_drawn(self) -> bool:
+        """Return whether a random generator of NumPy has been used since the walk."""
+        return any(pickle.dumps(generator) != state for generator, state in self._generators)
 
     def changed_option(self) -> str | None:
         """Return the name of a live option that has changed since the walk, or None."""
@@ -88,9 +98,17 @@ class Environment:
     def _visit(self, value: Any) -> list[Any]:
         if isinstance(value, Tensor):
             self.tensors.append(value)
+            attributes = {name: entry for name, entry in vars(value).items() if name in self._names}
+            self._items(vars(value), attributes, False)
+            return list(attributes.values())
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, BuiltinFunctionType | candelabra.Generator):
             return []
-        if isinstance(value, type | BuiltinFunctionType | candelabra.Generator):
-            return []
+        if isinstance(value, staticmethod | classmethod):
+            return [value.__func__]
+        if isinstance(value, property):
+            return [value.fget]
         if isinstance(value, FunctionType):
             return self._function(value)
         if isinstance(value, MethodType):
@@ -100,9 +118,7 @@ class Environment:
         if isinstance(value, CellType):
             return self._cell(value)
         if isinstance(value, ModuleType):
-            if not is_inside(getattr(value, "__file__", None)):
-                self._globals(vars(value), self._names)
-            return []
+            return self._module(value)
         if type(value) in _DICTS:
             if len(value) > _MOST_ENTRIES:
                 return []
@@ -117,14 +133,23 @@ class Environment:
             return list(value) if len(value) <= _MOST_ENTRIES else []
         return self._object(value)
 
+    def _module(self, module: ModuleType) -> list[Any]:
+        """Guard what the code names of a module; of an installed one, numbers and the like alone."""
+        file = getattr(module, "__file__", None)
+        if is_inside(file):
+            return []
+        read = {name: entry for name, entry in vars(module).items() if name in self._names}
+        if is_installed(file):
+            read = {name: entry for name, entry in read.items() if isinstance(entry, PLAIN)}
+        self._items(vars(module), read, False)
+        return list(read.values())
+
     def _function(self, function: FunctionType) -> list[Any]:
         following: list[Any] = [*(function.__closure__ or ()), *(function.__defaults__ or ())]
         following.extend((function.__kwdefaults__ or {}).values())
         wrapped = function.__dict__.get("__wrapped__")
         if wrapped is not None:
             following.append(wrapped)
-        if not is_inside(function.__code__.co_filename):
-            self._globals(function.__globals__, names_of(function.__code__))
         return following
 
     def _cell(self, cell: CellType) -> list[Any]:
@@ -135,14 +160,27 @@ class Environment:
         self.guards.append(("cell", cell, contents))
         return [contents]
 
-    def _object(self, value: Any) -> list[Any]:
-        attributes = getattr(value, "__dict__", None)
-        kind = type(value)
-        if not isinstance(attributes, dict):
+    def _class(self, kind: type) -> list[Any]:
+        """Guard a class of the program, and what its code names of it."""
+        if not kind.__flags__ & _HEAP_TYPE:
             return []
         # A lookup gives the class the version that the guard compares.
         getattr(kind, "__module__", None)
         self.guards.append(("class", kind))
+        module = sys.modules.get(kind.__module__)
+        file = getattr(module, "__file__", None)
+        if is_installed(file) or is_inside(file):
+            return []
+        named = [entry for name, entry in vars(kind).items() if name in self._names]
+        return [*named, *(base for base in kind.__bases__ if base is not object)]
+
+    def _object(self, value: Any) -> list[Any]:
+        attributes = getattr(value, "__dict__", None)
+        self.walk(type(value))
+        if type(value).__module__.startswith("numpy.random"):
+            self._generators.append((value, pickle.dumps(value)))
+        if not isinstance(attributes, dict):
+            return []
         if _is_module(value):
             read = {name: entry for name, entry in attributes.items() if name not in _MIRRORED}
             self._items(attributes, read, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import random
 import sys
 from types import CodeType, FrameType
 from typing import Any, Self
@@ -30,6 +31,11 @@ def is_inside(file: str | None) -> bool:
     return any(file.startswith(folder + os.sep) for folder in candelabra.__path__)
 
 
+def is_installed(file: str | None) -> bool:
+    """Return whether a file is of an installed package, whose own state programs seldom change."""
+    return bool(file) and ("/site-packages/" in str(file) or "/dist-packages/" in str(file))
+
+
 class RanCode:
     """Collects the code of the program that runs on this thread while it is entered.
 
@@ -39,7 +45,7 @@ class RanCode:
     def __init__(self) -> None:
         #: By code object: the namespace of its module.
         self.codes: dict[CodeType, dict[str, Any]] = {}
-        #: What had an effect outside the program's values: the function, its file and line; or None.
+        #: What had an effect besides computing, such as print: its name, file and line; or None.
         self.effect: tuple[str, str, int] | None = None
         self._before: Any = None
 
@@ -54,7 +60,7 @@ class RanCode:
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
             code = frame.f_code
-            if code not in self.codes and not is_inside(code.co_filename):
+            if code not in self.codes and not is_inside(code.co_filename) and not _is_of_candelabra(frame):
                 self.codes[code] = frame.f_globals
         elif event == "c_call" and self.effect is None and _has_effect(argument):
             self.effect = (argument.__name__, *line_of(frame))
@@ -66,11 +72,19 @@ class RanCode:
         return {name for code in self.codes for name in names_of(code)}
 
 
+def _is_of_candelabra(frame: FrameType) -> bool:
+    """Return whether a frame runs code that Candelabra has made, such as formulas of gradients."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "candelabra"
+
+
 def _has_effect(function: Any) -> bool:
-    """Return whether a built-in function prints or writes to a file."""
-    return function is print or (
-        isinstance(getattr(function, "__self__", None), io.IOBase) and function.__name__ in ("write", "writelines")
-    )
+    """Return whether a built-in function prints, writes to a file, or draws a number."""
+    if function is print:
+        return True
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, io.IOBase):
+        return function.__name__ in ("write", "writelines")
+    return isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random")
 
 
 def line_of(frame: FrameType | None) -> tuple[str, int]:
@@ -86,4 +100,6 @@ def names_of(code: CodeType) -> set[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names |= names_of(constant)
+        elif isinstance(constant, str) and constant.isidentifier():  # getattr(options, "name")
+            names.add(constant)
     return names

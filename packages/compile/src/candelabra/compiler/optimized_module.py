@@ -6,6 +6,8 @@ from typing import Any
 
 from candelabra import nn
 
+from .compiled import compile_function
+
 
 class OptimizedModule(nn.Module):
     """A module whose calls are compiled. It shares everything with the original, ``_orig_mod``.
@@ -22,8 +24,6 @@ class OptimizedModule(nn.Module):
     _orig_mod: nn.Module
 
     def __init__(self, module: nn.Module, fullgraph: bool = False, debug: bool = False) -> None:
-        from .compiled import compile_function
-
         super().__init__()
         self._orig_mod = module
         self.__dict__["_compiled_call"] = compile_function(module.__call__, fullgraph, debug)
@@ -38,8 +38,6 @@ class OptimizedModule(nn.Module):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        from .compiled import compile_function
-
         super().__setstate__(state)
         self.__dict__["_compiled_call"] = compile_function(self._orig_mod.__call__, False, False)
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import gc
+import operator
 from typing import TYPE_CHECKING, Any
 
 from candelabra import _C, Tensor
 
 from .environment import Environment
 from .frames import RanCode
-from .trees import Description, UnsupportedError, describe, strange_leaf
+from .trees import (
+    Description,
+    UnsupportedError,
+    describe,
+    geometry_of,
+    same_form,
+    strange_leaf,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +41,7 @@ class RecordedCall:
         #: Where the tensors of the arguments begin in their memory, in bytes.
         self.offsets = [tensor.storage_offset() * tensor.element_size() for tensor in self.inputs]
         self.buffers: list[int] = []
+        self._geometry = geometry_of(self.inputs)
         self.ran = RanCode()
         self.environment: Environment | None = None
         #: The gradients when the call began, of the tensors of the environment and of the inputs.
@@ -45,7 +55,8 @@ class RecordedCall:
     def look_around(self, ran: RanCode) -> None:
         """Note the state that the code of an earlier recorded call read, before this call runs."""
         environment = Environment(ran)
-        environment.walk(self.function, *(value for value in (*self.args, *self.kwargs.values())))
+        forms = (*self.positional, *(form for _, form in self.keywords))
+        environment.walk(self.function, *(value for form in forms for value in values_of(form)))
         inputs = {id(tensor) for tensor in self.inputs}
         environment.tensors = [tensor for tensor in environment.tensors if id(tensor) not in inputs]
         self.environment = environment
@@ -75,9 +86,20 @@ class RecordedCall:
             return
         known = {self.recording.find(tensor) for tensor in self.outputs}
         known |= {self.recording.find(grad) for grad in self._new_gradients()}
-        if not known.issuperset(self.recording.living):
+        # A first recording is only compared with the next, which knows the gradients of parameters.
+        if self.environment is not None and not known.issuperset(self.recording.living):
             gc.collect()
         self.living = set(self.recording.living) - known
+
+    def changes_arguments(self) -> bool:
+        """Return whether the call changed the containers of its arguments, or the forms of tensors."""
+        tensors: list[Tensor] = []
+        positional = tuple(describe(value, tensors) for value in self.args)
+        keywords = tuple((name, describe(value, tensors)) for name, value in self.kwargs.items())
+        unchanged = len(tensors) == len(self.inputs) and all(map(operator.is_, tensors, self.inputs))
+        forms = [form for _, form in (*enumerate(positional), *keywords)]
+        before = [form for _, form in (*enumerate(self.positional), *self.keywords)]
+        return not (unchanged and all(map(same_form, forms, before)) and self._geometry == geometry_of(tensors))
 
     def _new_gradients(self) -> list[Tensor]:
         tensors = self.environment.tensors if self.environment else ()
@@ -87,6 +109,7 @@ class RecordedCall:
         """Give up the arguments and the results, and keep what later calls are compared with."""
         self.args, self.kwargs, self.result = (), {}, None
         self.inputs, self.outputs, self.environment, self.gradients = [], [], None, {}
+        self.recording.forget_edges()
         return self
 
     def refusal(self) -> tuple[str, str, int] | None:
@@ -96,7 +119,11 @@ class RecordedCall:
             return reason
         if self.ran.effect is not None:
             name, file, line = self.ran.effect
-            return (f"{name}() writes, which a replay would not repeat", file, line)
+            return (
+                f"{name}() writes, or draws a random number of Python's, which a replay would not repeat",
+                file,
+                line,
+            )
         if not self.form:
             return ("containers of the result are nested too deeply", "", 0)
         strange = strange_leaf(self.form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from candelabra.autograd.node import Node, next_sequence, raise_freed
 
@@ -21,7 +21,7 @@ class CompiledBackward(Node):
     def all_edges(self) -> tuple[Any, ...]:
         return self._edges
 
-    def backward(self, *arguments: Any) -> NoReturn:
+    def backward(self, *arguments: Any) -> Any:
         raise_freed(self)
 
 

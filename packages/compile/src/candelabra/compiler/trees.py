@@ -58,7 +58,7 @@ def key_of(description: Description, tensors: list[Tensor]) -> Any:
         tensor = tensors[description[1]]
         return (
             type(tensor), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device, tensor.requires_grad,
-            tensor.grad_fn is None,
+            tensor.is_inference(),
         )  # fmt: skip
     if kind == "value":
         value = description[1]
@@ -87,3 +87,21 @@ def strange_leaf(description: Description) -> Any:
     if description[0] == "tensor":
         return None
     return next((found for one in description[2] if (found := strange_leaf(one)) is not None), None)
+
+
+def values_of(description: Description) -> list[Any]:
+    """Return the leaves of a form that are no tensors."""
+    if description[0] == "value":
+        return [description[1]]
+    if description[0] == "tensor":
+        return []
+    return [value for one in description[2] for value in values_of(one)]
+
+
+def geometry_of(tensors: list[Tensor]) -> list[Any]:
+    """Return what a call must leave as it is of its arguments, besides values."""
+    return [
+        (tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.dtype, tensor.requires_grad,
+         tensor.untyped_storage()._cdata)
+        for tensor in tensors
+    ]  # fmt: skip

@@ -1,11 +1,10 @@
-"""Names of ``torch`` itself: the version, ``compile``, which does nothing, and others."""
+"""Names of ``torch`` itself: the version, ``compile``, and others."""
 
 from __future__ import annotations
 
 import enum
 import importlib
 import os
-from collections.abc import Callable
 from typing import Any
 
 import candelabra
@@ -15,6 +14,7 @@ from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
+from .compiler import compile
 from .files import load, save
 from .futures import Future
 from .internals import absent_dtypes, checks
@@ -44,20 +44,6 @@ __all__ = [
 globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
 #: What the CPU backend has.
 has_lapack = has_mkl = has_openmp = has_spectral = "cpu" in candelabra.backends.installed()
-
-
-def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Return the function or module unchanged, because there is no compiler yet.
-
-    Examples
-    --------
-    >>> from candelabra.torch.stand_ins.package import compile
-    >>> compile(lambda x: x + 1)(1)
-    2
-    """
-    if model is None:
-        return lambda decorated: decorated
-    return model
 
 
 def compiled_with_cxx11_abi() -> bool:

@@ -1,0 +1,97 @@
+"""`candelabra.compile`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .compiled import compile_function
+
+#: Modes, of which the first is none.
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+BACKENDS = ("replay", "inductor", "aot_eager", "eager", "cudagraphs")
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] = "replay",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """Record a function or a module while it runs, then replay its kernels from C++.
+
+    The first call with arguments of one signature runs as written, the second and the third are
+    recorded too, and later ones replay a program: the same kernels with the same numbers, without
+    Python. A signature is the form of the arguments with the dtypes, sizes and strides of tensors
+    and the values of everything else. A program is not used where the state that the code reads has
+    changed: attributes and modes of modules, parameters, globals, grad mode.
+
+    What cannot be replayed runs as written, with one warning that says why and where.
+
+    Parameters
+    ----------
+    model
+        A function or a `candelabra.nn.Module`. Without it, a decorator is returned.
+    fullgraph
+        Raise `CompileError` where the function cannot be replayed, instead of warning.
+    dynamic
+        Accepted; every signature has its own program.
+    backend
+        ``"replay"``. PyTorch's names ``"inductor"``, ``"aot_eager"``, ``"eager"`` and
+        ``"cudagraphs"`` mean the same, except that ``"eager"`` runs the function as written.
+    mode
+        ``None``, ``"default"``, ``"reduce-overhead"``, ``"max-autotune"`` or
+        ``"max-autotune-no-cudagraphs"``: all the same, and exact.
+    options
+        ``{"debug_memory": True}`` gives every intermediate tensor memory of its own, and poisons it
+        after its last use. Other options are ignored, as PyTorch's are for its compiler only.
+    disable
+        Return the function as it is.
+
+    Returns
+    -------
+    Callable
+        The compiled function, or an `OptimizedModule`.
+
+    Raises
+    ------
+    ValueError
+        If the mode or the backend is unknown.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> @candelabra.compile
+    ... def double(x):
+    ...     return x + x
+    >>> [double(candelabra.tensor([float(i)])).item() for i in range(5)]
+    [0.0, 2.0, 4.0, 6.0, 8.0]
+    """
+    if mode not in _MODES:
+        raise ValueError(f"Unrecognized mode={mode}, should be one of: {', '.join(map(str, _MODES[1:]))}")
+    if not callable(backend) and backend not in BACKENDS:
+        raise ValueError(f"Unknown backend {backend!r}; there are {', '.join(BACKENDS)}")
+    if callable(backend):
+        raise ValueError("backend= takes a name: functions of FX graphs are not supported")
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
+    if not callable(model):
+        raise TypeError(f"compile() takes a function or a module, not {type(model).__name__}")
+    if disable or backend == "eager":
+        return model
+    debug = bool((options or {}).get("debug_memory", False))
+    if hasattr(model, "named_parameters"):
+        # Compiling functions needs no candelabra.nn.
+        from .optimized_module import OptimizedModule
+
+        return OptimizedModule(model, fullgraph=fullgraph, debug=debug)
+    if getattr(model, "_candelabra_disabled", False):
+        return model
+    return compile_function(model, fullgraph, debug)
