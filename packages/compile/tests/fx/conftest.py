@@ -5,3 +5,10 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pip install candelabra-backend-cpu")
+
+import candelabra
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    candelabra.manual_seed(0)

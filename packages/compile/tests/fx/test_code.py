@@ -4,6 +4,7 @@ import collections
 import enum
 import math
 import operator
+import pickle
 from typing import Optional
 
 import candelabra
@@ -239,6 +240,16 @@ def test_names_of_functions():
     }
     for function, name in functions.items():
         assert f"target={name}]" in graph.call_function(function).format_node()
+
+
+def test_custom_operators():
+    @candelabra.library.custom_op("fx_tests::twice", mutates_args=())
+    def twice(x: candelabra.Tensor) -> candelabra.Tensor:
+        return x * 2
+
+    traced = fx.symbolic_trace(lambda x: twice(x))
+    assert "twice = candelabra.ops.fx_tests.twice(x)" in traced.code
+    assert pickle.loads(pickle.dumps(traced))(candelabra.ones(1)).item() == 2
 
 
 def test_a_name_that_is_the_modules():

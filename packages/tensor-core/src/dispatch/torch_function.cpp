@@ -43,9 +43,11 @@ bool is_number_or_text(PyTypeObject* type) {
          type == &PyComplex_Type;
 }
 
+constexpr Py_ssize_t most_numbers = 8;
+
 // Calls visit(element) for the objects of an argument that may override: the argument, or the
-// elements of a sequence. A sequence that begins with a number holds numbers. Stops where visit
-// returns true.
+// elements of a sequence. Of a sequence of numbers, such as a size, only the first ones are looked
+// at. Stops where visit returns true.
 template <typename Visit>
 bool any_candidate(PyObject* argument, Visit visit) {
   PyTypeObject* const type = Py_TYPE(argument);
@@ -56,8 +58,12 @@ bool any_candidate(PyObject* argument, Visit visit) {
     PyObject* const element = PySequence_Fast_GET_ITEM(argument, i);
     PyTypeObject* const kind = Py_TYPE(element);
     if (is_plain(kind) || element == Py_None) continue;
-    if (is_number_or_text(kind) || kind == &PyList_Type || kind == &PyTuple_Type) return false;
-    if (visit(element)) return true;
+    if (kind == &PyList_Type || kind == &PyTuple_Type) return false;
+    if (is_number_or_text(kind)) {
+      if (i + 1 >= most_numbers) return false;
+    } else if (visit(element)) {
+      return true;
+    }
   }
   return false;
 }

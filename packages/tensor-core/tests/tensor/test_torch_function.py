@@ -212,6 +212,9 @@ def test_foreign_indices_and_values():
     assert t[foreign] == (Tensor.__getitem__, (Foreign,), (t, foreign), {})
     key = (slice(None), foreign)
     assert t[key] == (Tensor.__getitem__, (Foreign,), (t, key), {})
+    assert t[0, foreign][2] == (t, (0, foreign))
+    assert candelabra.empty((2, foreign))[2] == ((2, foreign),)
+    assert t.expand([2, 2, foreign])[2][1] == [2, 2, foreign]
     seen = []
 
     class Watching:

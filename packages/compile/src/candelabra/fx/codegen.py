@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import candelabra
 from candelabra import pytree
 
-from .naming import CUSTOM_BUILTINS, Namespace, is_ours, public_name, qualified_name, type_text
+from .naming import CUSTOM_BUILTINS, Namespace, public_name, qualified_name, type_text
 from .node import Argument, Node, nodes_in
 
 __all__ = ["CodeGen", "PyTreeCodeGen", "PyTreeInfo", "PythonCode", "format_target"]
@@ -132,10 +132,9 @@ class _Writer:
 
     def add_global(self, hint: str, obj: Any) -> str:
         """Return the name of an object in the code, which is a global one if it needs to be."""
-        if is_ours(obj) and obj is not candelabra.device and callable(obj):
-            public = public_name(obj)
-            if public is not None:
-                return public
+        public = public_name(obj) if callable(obj) and obj is not candelabra.device else None
+        if public is not None:
+            return public
         name = self.namespace.create_name(hint.replace(".", "_"), obj if _can_be_key(obj) else None)
         if name not in self.globals:
             self.globals[name] = obj

@@ -78,11 +78,13 @@ def is_ours(obj: Any) -> bool:
     return isinstance(module, str) and (module == "candelabra" or module.startswith("candelabra."))
 
 
-@functools.lru_cache(maxsize=4096)
 def public_name(func: Any) -> str | None:
     """Return the dotted name of a function or class of Candelabra; None if it has none."""
-    if not is_ours(func):
-        return None
+    return _name_of_ours(func) if is_ours(func) and hasattr(func, "__name__") else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _name_of_ours(func: Any) -> str | None:
     name = getattr(func, "__qualname__", None) or func.__name__
     module = getattr(func, "__module__", None) or ""
     atoms = module.split(".")
@@ -92,9 +94,11 @@ def public_name(func: Any) -> str | None:
         found = sys.modules.get(path) or _member(candelabra, path.removeprefix("candelabra."))
         if found is not None and _member(found, name) is func:
             return f"{path}.{name}"
+    # Custom operators are named namespace::name.
+    name = func.__name__.replace("::", ".")
     for path, namespace in _NAMESPACES:
-        if _member(namespace, func.__name__) is func:
-            return f"{path}.{func.__name__}"
+        if _member(namespace, name) is func:
+            return f"{path}.{name}"
     return None
 
 
@@ -119,7 +123,7 @@ def qualified_name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__name__", None) or type(func).__name__
     if getattr(builtins, name, None) is func:
         return name
-    found = public_name(func) if is_ours(func) else None
+    found = public_name(func)
     if found is not None:
         return found
     name = getattr(func, "__qualname__", name)

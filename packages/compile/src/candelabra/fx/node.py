@@ -488,7 +488,7 @@ def target_text(target: Target | None) -> str:
         name = str(target)
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
-    return snake_case(name)
+    return snake_case(name.rpartition("::")[2])
 
 
 def nodes_in(arguments: Iterable[Any]) -> list[Node]:
