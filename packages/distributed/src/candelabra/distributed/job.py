@@ -17,7 +17,8 @@ from candelabra import device
 from .engines import registry
 from .engines.interface import Engine
 from .errors import DistBackendError
-from .health import Current, HealthChannel, described
+from .health import Current, HealthChannel
+from .status_memory import Operation, described
 from .store import PrefixStore, Store, TCPStore
 from .store.addresses import host_identity
 from .store.client import Connection
@@ -187,7 +188,7 @@ class Job:
             atexit.register(self._server.close)
 
 
-def missing_text(states: dict[str, Any], own: tuple[int, str, int, str, Any, int], own_rank: int) -> str:
+def missing_text(states: dict[str, Any], own: Operation, own_rank: int) -> str:
     """Return which ranks are elsewhere than this one, as the end of a message."""
     text = described(own)
     others = []

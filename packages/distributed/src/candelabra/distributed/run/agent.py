@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from types import FrameType
 from ..errors import DistError, DistNetworkError
 from ..health import WATCHED
 from ..job import WORLD
+from ..status_memory import VARIABLE, StatusMemory
 from ..store import PrefixStore, TCPStore, wire
 from ..store.client import Connection
 from ..store.server import StoreServer
@@ -55,6 +57,7 @@ class Agent:
         self._news: str | None = None
         self._world = ""
         self._started: set[int] = set()
+        self._status: StatusMemory | None = None
 
     def run(self) -> int:
         """Run the job; return the launcher's exit status."""
@@ -164,7 +167,10 @@ class Agent:
         first, size = self._layout(attempt)
         ranks = list(range(first, first + settings.processes))
         environments = [self._environment(attempt, place, rank, size) for place, rank in enumerate(ranks)]
-        workers = Workers(settings, environments, ranks, attempt)
+        self._status = StatusMemory(settings.processes)
+        for place, environment in enumerate(environments):
+            environment[VARIABLE] = self._status.variable(place)
+        workers = Workers(settings, environments, ranks, attempt, self._status.descriptor)
         self._started.update(worker.process.pid for worker in workers.all)
         try:
             return self._watch(workers, attempt)
@@ -174,6 +180,8 @@ class Agent:
         finally:
             workers.end(signal.SIGTERM, settings.shutdown_timeout)
             workers.close()
+            self._status.close()
+            self._status = None
             sweep(self._started)
 
     def _watch(self, workers: Workers, attempt: int) -> bool:
@@ -197,10 +205,11 @@ class Agent:
             return
         if not worker.was_told_to_end:
             self._failures.append(worker)
+        activity = self._status.read(worker.local_rank) if self._status is not None else None
         if self._server is not None:
-            self._server.health.report_death(self._world, worker.rank, worker.process.pid, worker.ending())
+            self._server.health.report_death(self._world, worker.rank, worker.process.pid, worker.ending(), activity)
         elif self._channel is not None:
-            parts = [self._world, str(worker.rank), str(worker.process.pid), worker.ending()]
+            parts = [self._world, str(worker.rank), str(worker.process.pid), worker.ending(), json.dumps(activity)]
             self._channel.send(wire.DEATH, [part.encode() for part in parts])
 
     def _close(self) -> None:

@@ -107,8 +107,8 @@ class HealthBoard:
         """Take a message of a rank or a launcher."""
         if peer.kind == "agent":
             if code == wire.DEATH:
-                world, rank, process, how = (part.decode() for part in parts)
-                self._report(world, int(rank), int(process), how)
+                world, rank, process, how, activity = (part.decode() for part in parts)
+                self._report(world, int(rank), int(process), how, json.loads(activity))
             return
         world, member = peer.state
         if code == wire.BEAT:
@@ -171,16 +171,18 @@ class HealthBoard:
         found = self._worlds.get(world)
         return None if found is None else found.failure
 
-    def report_death(self, world: str, rank: int, process: int, how: str) -> None:
-        """Say how a process has ended; for the launcher in the server's process."""
-        self._server.call(lambda: self._report(world, rank, process, how))
+    def report_death(self, world: str, rank: int, process: int, how: str, activity: list[Any] | None) -> None:
+        """Say how a process has ended and what it did; for the launcher in the server's process."""
+        self._server.call(lambda: self._report(world, rank, process, how, activity))
 
-    def _report(self, name: str, rank: int, process: int, how: str) -> None:
+    def _report(self, name: str, rank: int, process: int, how: str, activity: list[Any] | None) -> None:
         world = self._worlds.setdefault(name, World())
         if world.failure is not None:
             return
         member = world.members.get(rank)
         if member is not None:
+            if activity is not None:
+                member.activity = Activity(*activity)
             self._fail(world, f"{member.named()} {how}{member.activity.phrase()}")
         elif rank not in world.left:
             self._fail(world, f"rank {rank} (process {process}) {how}, before it joined the process group")
