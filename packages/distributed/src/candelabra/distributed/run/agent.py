@@ -17,6 +17,7 @@ from ..job import WORLD
 from ..status_memory import VARIABLE, StatusMemory
 from ..store import PrefixStore, TCPStore, wire
 from ..store.client import Connection
+from ..store.pmi import kvs_name
 from ..store.server import StoreServer
 from .arguments import Settings
 from .report import report
@@ -56,7 +57,6 @@ class Agent:
         #: What the ranks are told: it is not always the end of a process.
         self._news: str | None = None
         self._world = ""
-        self._started: set[int] = set()
         self._status: StatusMemory | None = None
 
     def run(self) -> int:
@@ -171,7 +171,6 @@ class Agent:
         for place, environment in enumerate(environments):
             environment[VARIABLE] = self._status.variable(place)
         workers = Workers(settings, environments, ranks, attempt, self._status.descriptor)
-        self._started.update(worker.process.pid for worker in workers.all)
         try:
             return self._watch(workers, attempt)
         except _Stopped as stopped:
@@ -182,10 +181,10 @@ class Agent:
             workers.close()
             self._status.close()
             self._status = None
-            sweep(self._started)
+            sweep(kvs_name(self._world, settings.token))
 
     def _watch(self, workers: Workers, attempt: int) -> bool:
-        others = _Others(self._store, self._settings, attempt) if self._settings.nodes > 1 and self._store else None
+        others = _Others(self._store, self._settings, attempt, self._server is not None) if self._settings.nodes > 1 and self._store else None
         while workers.running():
             workers.wait(self._settings.monitor_interval if others else _LOOK, self._note_end)
             if self._server is not None and self._news is None:
@@ -224,11 +223,11 @@ class Agent:
 class _Others:
     """What the machines of a job tell one another by the store."""
 
-    def __init__(self, store: TCPStore, settings: Settings, attempt: int) -> None:
+    def __init__(self, store: TCPStore, settings: Settings, attempt: int, is_host: bool) -> None:
         self._store = PrefixStore(f"{settings.run_id}/attempt {attempt}", store)
         self._nodes = settings.nodes
         self._interval = settings.monitor_interval
-        self._is_host = settings.is_host
+        self._is_host = is_host
 
     def tell_failure(self) -> None:
         """Tell that a process of this machine has failed."""
@@ -247,8 +246,9 @@ class _Others:
                 return False
             pause.wait(self._interval)
             ended = self._store.add("ended", 0)
-        if self._store.add("seen", 1) < self._nodes:
-            # The host's server must answer all before it closes.
-            while self._store.add("seen", 0) < self._nodes and self._is_host is not False:
-                pause.wait(self._interval)
+        seen = self._store.add("seen", 1)
+        # The host's server must have answered all before it closes.
+        while self._is_host and seen < self._nodes:
+            pause.wait(self._interval)
+            seen = self._store.add("seen", 0)
         return True

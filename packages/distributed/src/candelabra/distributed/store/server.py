@@ -93,7 +93,7 @@ class StoreServer:
         self._wake_receiver.setblocking(False)
         self._is_closing = False
         self.health = HealthBoard(self)
-        self._pmi = PmiService(self)
+        self._pmi = PmiService(self, token)
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._selector.register(self._wake_receiver, selectors.EVENT_READ, None)
         self._process = os.getpid()
