@@ -86,6 +86,13 @@ class PmiService:
         if not state.world.peers and len(state.world.hosts) == state.world.size:
             self._worlds.pop(state.world.name, None)
 
+    def fail(self, name: str) -> None:
+        """End the connections of a world whose rank has failed: MPI would wait for it for ever."""
+        world = self._worlds.pop(name, None)
+        if world is not None:
+            for peer in list(world.peers.values()):
+                self._server.drop(peer)
+
     def _reply(self, peer: Peer, text: str) -> None:
         self._server.send_bytes(peer, text.encode() + b"\n")
 
