@@ -488,7 +488,7 @@ def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/."""
     install(
         session,
-        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "array-api"],
+        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "distributed", "array-api"],
         "numpy",
         "sphinx",
         "furo",

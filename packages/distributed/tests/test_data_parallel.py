@@ -226,14 +226,21 @@ def test_schedules_of_simulated_ranks_are_equal():
     schedules = set()
     for rank in range(0, 1024, 128):
         dist.init_process_group("fake", rank=rank, world_size=1024)
-        model = DistributedDataParallel(nn.Sequential(*(nn.Linear(32, 32) for _ in range(6))), bucket_cap_mb=0.01, init_sync=False)
+        model = DistributedDataParallel(
+            nn.Sequential(*(nn.Linear(32, 32) for _ in range(6))), bucket_cap_mb=0.01, init_sync=False
+        )
         schedules.add(tuple(tuple(bucket.indices) for bucket in model.reducer.buckets))
         dist.destroy_process_group()
     assert len(schedules) == 1 and len(next(iter(schedules))) > 1
 
 
 def test_buckets_are_of_one_dtype():
-    tensors = [candelabra.zeros(4), candelabra.zeros(4, dtype=candelabra.float64), candelabra.zeros(4), candelabra.zeros(4)]
+    tensors = [
+        candelabra.zeros(4),
+        candelabra.zeros(4, dtype=candelabra.float64),
+        candelabra.zeros(4),
+        candelabra.zeros(4),
+    ]
     assert assign(tensors, [3, 2, 1, 0], 32, 16) == [[3], [2, 0], [1]]
 
 

@@ -184,7 +184,11 @@ class Agent:
             sweep(kvs_name(self._world, settings.token))
 
     def _watch(self, workers: Workers, attempt: int) -> bool:
-        others = _Others(self._store, self._settings, attempt, self._server is not None) if self._settings.nodes > 1 and self._store else None
+        others = (
+            _Others(self._store, self._settings, attempt, self._server is not None)
+            if self._settings.nodes > 1 and self._store
+            else None
+        )
         while workers.running():
             workers.wait(self._settings.monitor_interval if others else _LOOK, self._note_end)
             if self._server is not None and self._news is None:
