@@ -135,7 +135,7 @@ def test_others_are_ended_after_a_failure(tmp_path):
     script.write_text(
         PLAIN + "if os.environ['RANK'] == '0': sys.exit(7)\nprint(os.getpid(), flush=True)\ntime.sleep(100)\n"
     )
-    launcher = start(script, "--nproc-per-node", "2")
+    launcher = start(script, "--nproc-per-node", "2", "--shutdown-timeout", "1")
     process = int(launcher.stdout.readline())
     _, errors = launcher.communicate(timeout=30)
     assert launcher.returncode == 1 and gone([process])

@@ -24,7 +24,8 @@ from .report import report
 from .shared_memory import sweep
 from .workers import Worker, Workers
 
-#: Seconds in which the others may end by themselves after a failure.
+#: Seconds in which the others may end by themselves after a failure, if --shutdown-timeout is not
+#: less.
 _GRACE = 5.0
 #: Seconds between looks for failures that no process's end shows.
 _LOOK = 1.0
@@ -196,10 +197,10 @@ class Agent:
             if self._failures or self._news is not None:
                 if others is not None:
                     others.tell_failure()
-                workers.wait_for_all(_GRACE, self._note_end)
+                workers.wait_for_all(min(_GRACE, self._settings.shutdown_timeout), self._note_end)
                 return False
             if others is not None and others.have_failed():
-                workers.wait_for_all(_GRACE, self._note_end)
+                workers.wait_for_all(min(_GRACE, self._settings.shutdown_timeout), self._note_end)
                 return False
         return others is None or others.wait_for_end()
 
