@@ -23,7 +23,7 @@ OUTPUT = ROOT / "output"
 #: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions", "compile",
-    "array-api", "torch-compat", "vision-ops", "collectives-mpi", "candelabra",
+    "distributed", "array-api", "torch-compat", "vision-ops", "collectives-mpi", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
 #: Packages with C++ sources, whose builds take WARNINGS_FAIL.
@@ -73,6 +73,7 @@ TEST_PACKAGES = {
     "utils": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
     "compile": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "compile"],
+    "distributed": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "distributed"],
     "array-api": ["tensor-core", "backend-cpu", "array-api"],
     "torch-compat": [
         "tensor-core",
@@ -312,7 +313,7 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "array-api", "torch-compat", "vision-ops"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "distributed", "array-api", "torch-compat", "vision-ops", "collectives-mpi"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81")
     run_tests(session, ROOT / "tests" / "integration")
 
@@ -510,7 +511,7 @@ def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/."""
     install(
         session,
-        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "array-api"],
+        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "distributed", "array-api"],
         "numpy",
         "sphinx",
         "furo",

@@ -373,3 +373,25 @@ def test_nodes_show_what_they_keep():
     made.sum().backward()
     with pytest.raises(RuntimeError, match="second time"):
         _ = node._saved_result
+
+
+def test_callbacks_run_after_all_gradients():
+    from candelabra.autograd.engine import queue_callback
+
+    x = candelabra.ones(2, requires_grad=True)
+    y = candelabra.ones(2, requires_grad=True)
+    seen = []
+
+    def at_the_end():
+        seen.append((x.grad.tolist(), y.grad.tolist(), candelabra.is_grad_enabled()))
+        if len(seen) == 1:
+            queue_callback(at_the_end)
+
+    handle = y.register_post_accumulate_grad_hook(lambda leaf: queue_callback(at_the_end))
+    (x * y.exp()).sum().backward()
+    assert len(seen) == 2 and seen[0] == seen[1] == (x.grad.tolist(), y.grad.tolist(), False)
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 2
+    with pytest.raises(RuntimeError, match="only be installed during backward"):
+        queue_callback(at_the_end)

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from programs import PRELUDE, environment
+from programs import ENGINE, PRELUDE, environment
 
 
 @dataclass
@@ -45,7 +45,7 @@ def job(tmp_path: Path) -> Iterator[Callable[..., Result]]:
         **variables: str,
     ) -> Result:
         script = tmp_path / "program.py"
-        script.write_text(PRELUDE + textwrap.dedent(program))
+        script.write_text(PRELUDE + textwrap.dedent(program).replace("cpu:reference", ENGINE))
         launcher = [sys.executable, "-m", "candelabra.distributed.run", "--nproc-per-node", str(processes), *options]
         start = time.monotonic()
         process = subprocess.Popen(

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
+#: What carries the collectives out: the plain engine of the tests, or an installed one.
+ENGINE = os.environ.get("CANDELABRA_TEST_ENGINE", "cpu:reference")
 #: The start of every rank's program.
 PRELUDE = f"""
 import os, signal, sys, time

@@ -135,7 +135,7 @@ def test_others_are_ended_after_a_failure(tmp_path):
     script.write_text(
         PLAIN + "if os.environ['RANK'] == '0': sys.exit(7)\nprint(os.getpid(), flush=True)\ntime.sleep(100)\n"
     )
-    launcher = start(script, "--nproc-per-node", "2")
+    launcher = start(script, "--nproc-per-node", "2", "--shutdown-timeout", "1")
     process = int(launcher.stdout.readline())
     _, errors = launcher.communicate(timeout=30)
     assert launcher.returncode == 1 and gone([process])
@@ -227,7 +227,7 @@ def test_wrong_arguments(arguments, message, capsys):
 
 def test_shared_memory_of_dead_processes_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr("candelabra.distributed.run.shared_memory._FOLDER", tmp_path)
-    for name in ("mpich_shm_77_0", "mpich_shm_78_0", "other_77"):
+    for name in ("mpich_shm_235ad580_0", "mpich_shm_235ad580_1", "mpich_shm_235ad581_0"):
         (tmp_path / name).write_text("")
-    sweep([77])
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["mpich_shm_78_0", "other_77"]
+    sweep("candelabra")  # the hash that MPICH has been seen to make of this name
+    assert [file.name for file in tmp_path.iterdir()] == ["mpich_shm_235ad581_0"]

@@ -70,7 +70,7 @@ def test_version_and_switches(torch):
     assert torch.backends.mkldnn.is_available()
     assert not torch.backends.mps.is_available()
     assert not torch.xpu.is_available()
-    assert not torch.distributed.is_available()
+    assert torch.distributed.is_available() == (importlib.util.find_spec("candelabra.distributed") is not None)
     assert not torch.distributed.is_initialized()
     if not torch.cuda.is_available():
         assert torch.cuda.memory_allocated() == 0

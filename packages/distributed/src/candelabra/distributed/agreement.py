@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .bytes_tensors import tensor_of_bytes, text_of_tensor
+from .status_memory import Operation, described
 
 if TYPE_CHECKING:
     from .engines.interface import Communicator
-    from .process_group import Operation, ProcessGroup
+    from .process_group import ProcessGroup
 
 _BYTES = 160
 
@@ -21,8 +22,6 @@ def check_agreement(group: ProcessGroup, communicator: Communicator, operation: 
     RuntimeError
         Names what each rank calls.
     """
-    from .health import described
-
     reduces = operation[3] in ("all_reduce", "reduce", "reduce_scatter")
     has_root = operation[3] in ("broadcast", "reduce")
     text = described(operation) + (f" by {op}" if reduces else "") + (f" from or to rank {peer}" if has_root else "")

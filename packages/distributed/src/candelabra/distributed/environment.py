@@ -94,7 +94,7 @@ def expand_hosts(text: str) -> list[str]:
     >>> expand_hosts("gpu[08-10,12],login")
     ['gpu08', 'gpu09', 'gpu10', 'gpu12', 'login']
     """
-    hosts = []
+    hosts: list[str] = []
     for part in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", text):
         hosts.extend(_expand(part))
     return hosts
@@ -105,7 +105,7 @@ def _expand(part: str) -> list[str]:
     if found is None:
         return [part]
     before, after = part[: found.start()], part[found.end() :]
-    hosts = []
+    hosts: list[str] = []
     for piece in found[1].split(","):
         first, dash, last = piece.partition("-")
         numbers = range(int(first), int(last if dash else first) + 1)

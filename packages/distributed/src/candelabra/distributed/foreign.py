@@ -16,8 +16,8 @@ from .store import Store, TCPStore
 _BYTES = 512
 
 
-def start_by_engine(backends: dict[str, str], timeout: timedelta) -> tuple[Store, int, int]:
-    """Return a store whose address rank 0 has sent to the others by the engine, the rank and the size.
+def start_by_engine(backends: dict[str, str], rank: int, size: int, timeout: timedelta) -> Store:
+    """Return a store whose address rank 0 has sent to the others by the engine.
 
     MPI starts by the launcher's own process manager.
     """
@@ -26,11 +26,9 @@ def start_by_engine(backends: dict[str, str], timeout: timedelta) -> tuple[Store
     if name is None:
         raise ValueError(f"mpiexec tells no MASTER_ADDR, which the backends {backends} need")
     engine = registry.engine_of(name)
-    rank_and_size = getattr(engine, "rank_and_size", None)
-    if rank_and_size is None:
+    if engine.name != "mpi":
         raise ValueError(f"mpiexec tells no MASTER_ADDR, which the backend {name!r} needs")
-    engine.start(-1, -1, None, host)
-    rank, size = rank_and_size()
+    engine.start(rank, size, None, host)
     store: Store | None = None
     text = b""
     if rank == 0:
@@ -46,4 +44,4 @@ def start_by_engine(backends: dict[str, str], timeout: timedelta) -> tuple[Store
     if store is None:
         address, port, token = json.loads(bytes_of_tensor(message))
         store = TCPStore(address, port, timeout=timeout, wait_for_workers=False, token=token)
-    return store, rank, size
+    return store

@@ -145,10 +145,11 @@ def init_process_group(
     if store is None:
         try:
             store, rank, world_size = rendezvous(init_method or "env://", rank, world_size, limit)
-        except NoAddressError:
+        except NoAddressError as found:
             from .foreign import start_by_engine
 
-            store, rank, world_size = start_by_engine(backends, limit)
+            rank, world_size = found.rank, found.world_size
+            store = start_by_engine(backends, rank, world_size, limit)
             has_foreign_manager = True
         store.set_timeout(limit)
     if not 0 <= rank < world_size:

@@ -9,9 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from .errors import DistNetworkError
+from .status_memory import Operation, StatusRecord, described
 from .store import wire
 from .store.addresses import process_space
 from .store.client import Connection
@@ -28,13 +30,25 @@ WATCHED = "CANDELABRA_AGENT_PROCESS"
 class Current:
     """What a rank is doing. The threads that call collectives write it, the health thread reads it."""
 
-    __slots__ = ("finished", "operation")
+    __slots__ = ("_record", "finished", "operation")
 
     def __init__(self) -> None:
-        #: Number and name of the group, number and name of the collective, dtype and elements.
-        self.operation: tuple[int, str, int, str, Any, int] | None = None
+        self.operation: Operation | None = None
         #: The operation if it has ended.
-        self.finished: Any = None
+        self.finished: Operation | None = None
+        self._record = _record()
+
+    def begin(self, operation: Operation) -> None:
+        """Note that the rank is in an operation."""
+        self.operation = operation
+        if self._record is not None:
+            self._record.begin(operation)
+
+    def end(self, operation: Operation) -> None:
+        """Note that an operation has ended."""
+        self.finished = operation
+        if self._record is not None and operation is self.operation:
+            self._record.end()
 
     def report(self) -> list[Any]:
         """Return the report for the server: see `health_board.Activity`."""
@@ -45,12 +59,10 @@ class Current:
         return [self.finished is not operation, group, number, described(operation)]
 
 
-def described(operation: tuple[int, str, int, str, Any, int]) -> str:
-    """Return an operation as text: ``all_reduce(float32 262144) (number 71)``."""
-    group, name, number, kind, dtype, count = operation
-    tensor = "" if dtype is None else f"{str(dtype).rpartition('.')[2]} {count}"
-    where = "" if group == 0 else f" of group {name}"
-    return f"{kind}({tensor}) (number {number}{where})"
+@cache
+def _record() -> StatusRecord | None:
+    """Return the process's record, which outlasts its process groups."""
+    return StatusRecord.of_environment()
 
 
 class HealthChannel:

@@ -16,10 +16,12 @@ from candelabra import device
 
 from .engines import registry
 from .engines.interface import Engine
-from .errors import DistBackendError
-from .health import Current, HealthChannel, described
+from .errors import DistBackendError, DistStoreError
+from .health import Current, HealthChannel
+from .status_memory import Operation, described
 from .store import PrefixStore, Store, TCPStore
 from .store.addresses import host_identity
+from .store.base import Deadline
 from .store.client import Connection
 from .store.server import StoreServer
 
@@ -27,6 +29,10 @@ from .store.server import StoreServer
 WORLD = "CANDELABRA_WORLD"
 #: Seconds for which an error of an engine waits for the news of a rank that has failed.
 _NEWS = 0.5
+#: Seconds between looks for the failure of a rank while others are waited for.
+_LOOK = 0.5
+#: MPI starts once in a process. Later process groups use the same one.
+_mpi_is_running = False
 
 
 def base_store(store: Store) -> Store:
@@ -70,6 +76,7 @@ class Job:
         self._address: tuple[str, int, str] | None = None
         self._world = ""
         self._is_closed = False
+        self._timeout = timeout
         #: MPI is started by the variables of a foreign launcher.
         self.has_foreign_manager = False
         if not is_alone:
@@ -112,9 +119,11 @@ class Job:
             return self._engines[name]
 
     def _start(self, engine: Engine, where: device) -> None:
-        if self.has_foreign_manager or self._address is None or engine.name != "mpi":
+        global _mpi_is_running
+        if self.has_foreign_manager or self._address is None or engine.name != "mpi" or _mpi_is_running:
             engine.start(self.rank, self.size, None if self.has_foreign_manager else {}, where)
             return
+        self._meet_before_start(engine.name)
         host, port, token = self._address
         details = [self._world, str(self.size), str(self.rank), host_identity()]
         connection = Connection(host, port, "pmi", [part.encode() for part in details], token, 30.0)
@@ -130,11 +139,31 @@ class Job:
         try:
             engine.start(self.rank, self.size, variables, where)
         except (RuntimeError, TimeoutError) as error:
-            raise self.explained(error, "the start of MPI") from self.cause(error)
+            raise self.explained(error, "the start of mpi") from self.cause(error)
         finally:
             os.environ.update(kept)
+        _mpi_is_running = True
         # Called before the handler by which the engine finalizes MPI.
         atexit.register(self._leave_without_finalizing, engine)
+
+    def _meet_before_start(self, name: str) -> None:
+        """Wait for all ranks: in MPI_Init, a rank could not be told that another one has failed."""
+        if self.store.add(f"{name}/arrived", 1) == self.size:
+            self.store.set(f"{name}/all", b"")
+        deadline = Deadline(self._timeout.total_seconds())
+        while self.failure is None:
+            try:
+                self.store.wait([f"{name}/all"], timedelta(seconds=min(_LOOK, deadline.left())))
+                return
+            except DistBackendError:
+                self._news.wait(_NEWS)
+            except DistStoreError:
+                if not deadline.left():
+                    raise DistBackendError(
+                        f"the start of {name} on rank {self.rank}: after {self._timeout.total_seconds():g} s, "
+                        f"{self.store.add(f'{name}/arrived', 0)} of {self.size} ranks are there"
+                    ) from None
+        raise DistBackendError(f"the start of {name} on rank {self.rank}: {self.failure}")
 
     def _leave_without_finalizing(self, engine: Engine) -> None:
         """Keep a process that ends by an exception from waiting in MPI_Finalize for ranks that wait for
@@ -187,7 +216,7 @@ class Job:
             atexit.register(self._server.close)
 
 
-def missing_text(states: dict[str, Any], own: tuple[int, str, int, str, Any, int], own_rank: int) -> str:
+def missing_text(states: dict[str, Any], own: Operation, own_rank: int) -> str:
     """Return which ranks are elsewhere than this one, as the end of a message."""
     text = described(own)
     others = []

@@ -11,16 +11,13 @@ from candelabra import _C, Tensor, device
 
 from .debugging import DebugLevel, get_debug_level
 from .errors import DistBackendError
-from .health import described
+from .status_memory import Operation, described
 from .store import PrefixStore, Store
 from .work import Work
 
 if TYPE_CHECKING:
     from .engines.interface import Communicator
     from .job import Job
-
-#: Number and name of the group, number and name of the collective, dtype and elements.
-Operation = tuple[int, str, int, str, Any, int]
 
 
 class ProcessGroup:
@@ -185,7 +182,7 @@ class ProcessGroup:
             operation = (self.number, self.group_name, next(self._numbers), kind, tensor.dtype, tensor.numel())
             place = tensor.device.type
         current = self.job.current
-        current.operation = operation
+        current.begin(operation)
         if self.job.failure is not None:
             raise self.failed(operation)
         communicator = self._communicators.get(place) or self.communicator(place)
@@ -201,7 +198,7 @@ class ProcessGroup:
             if isinstance(error, DistBackendError):
                 raise
             raise self.explained(error, operation) from self.job.cause(error)
-        current.finished = operation
+        current.end(operation)
         if finish is not None:
             finish()
         return None
@@ -224,7 +221,7 @@ class ProcessGroup:
         place = self.host_or_only_device().type if tensor is None else tensor.device.type
         dtype, count = (None, 0) if tensor is None else (tensor.dtype, sum(t.numel() for t, *_ in sends or receives))
         operation: Operation = (self.number, self.group_name, next(numbers), kind, dtype, count)
-        self.job.current.operation = operation
+        self.job.current.begin(operation)
         if self.job.failure is not None:
             raise self.failed(operation)
         communicator = self._communicators.get(place) or self.communicator(place)
@@ -236,7 +233,7 @@ class ProcessGroup:
 
     def has_finished(self, operation: Operation) -> None:
         """Note that an operation has ended."""
-        self.job.current.finished = operation
+        self.job.current.end(operation)
 
     def failed(self, operation: Operation) -> DistBackendError:
         """Return the error of an operation after a rank has failed."""

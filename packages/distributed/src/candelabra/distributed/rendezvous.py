@@ -16,6 +16,11 @@ DEFAULT_PORT = 29500
 class NoAddressError(ValueError):
     """The environment has rank and size, but no address of a store."""
 
+    def __init__(self, rank: int, world_size: int) -> None:
+        super().__init__("the launcher has set no address of a store")
+        self.rank = rank
+        self.world_size = world_size
+
 
 def rendezvous(init_method: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, int, int]:
     """Return the store of an init method, the rank and the size of the world.
@@ -70,7 +75,7 @@ def _from_environment(rank: int, world_size: int, timeout: timedelta) -> tuple[S
     world_size = found.world_size if world_size < 0 and found.world_size is not None else world_size
     missing = [name for name, value in (("RANK", rank), ("WORLD_SIZE", world_size)) if value < 0]
     if not missing and found.has_foreign_manager and (found.address is None or found.port is None):
-        raise NoAddressError("the launcher has set no address of a store")
+        raise NoAddressError(rank, world_size)
     if found.address is None:
         missing.append("MASTER_ADDR")
     if found.port is None:

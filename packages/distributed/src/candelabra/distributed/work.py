@@ -11,7 +11,8 @@ from .store.base import seconds
 
 if TYPE_CHECKING:
     from .engines.interface import Request
-    from .process_group import Operation, ProcessGroup
+    from .process_group import ProcessGroup
+    from .status_memory import Operation
 
 
 class Work:

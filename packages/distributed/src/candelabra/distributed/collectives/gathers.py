@@ -111,7 +111,7 @@ def all_gather_coalesced(
     used = [flat(each) for each in input_tensor_list]
     joined = candelabra.cat([each.view(-1) for each in used])
     everyone = candelabra.empty((found.size(), joined.numel()), dtype=joined.dtype, device=joined.device)
-    copies = []
+    copies: list[tuple[Tensor, Tensor]] = []
     for rank, outputs in enumerate(output_tensor_lists):
         pieces = everyone[rank].split([each.numel() for each in used])
         copies.extend((own, piece.view(each.shape)) for own, piece, each in zip(outputs, pieces, used, strict=True))

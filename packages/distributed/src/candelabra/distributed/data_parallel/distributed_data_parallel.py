@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, nn
+from candelabra import Tensor
+from candelabra.nn import Module
+from candelabra.nn.parameter import UninitializedParameter
 
 from ..groups import member, world
 from ..process_group import ProcessGroup
@@ -18,7 +20,7 @@ from .reducer import CommHook, Reducer, unused_parameters
 _BUCKET_MB = 25
 
 
-class DistributedDataParallel(nn.Module):
+class DistributedDataParallel(Module):
     """Train copies of a module in several processes; their gradients are averaged.
 
     The gradients are reduced in buckets while the backward pass goes on. Each process needs its own
@@ -68,7 +70,7 @@ class DistributedDataParallel(nn.Module):
 
     def __init__(
         self,
-        module: nn.Module,
+        module: Module,
         device_ids: Sequence[Any] | None = None,
         output_device: Any = None,
         dim: int = 0,
@@ -98,7 +100,7 @@ class DistributedDataParallel(nn.Module):
         if bucket_cap_mb is not None and not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb must be positive, but got {bucket_cap_mb}")
         for name, each in named:
-            if isinstance(each, nn.parameter.UninitializedParameter):
+            if isinstance(each, UninitializedParameter):
                 raise RuntimeError(
                     f"Modules with uninitialized parameters can't be used with `DistributedDataParallel`: {name}. "
                     "Run a dummy forward pass to correctly initialize the modules"

@@ -285,7 +285,7 @@ class Reducer:
         """Take part in the collectives of a backward pass of the other ranks, with zeros."""
         self.prepare(())
         self._next = 0
-        works = []
+        works: list[Any] = []
         for bucket in self.buckets:
             bucket.flat.zero_()
             if self._hook is None:

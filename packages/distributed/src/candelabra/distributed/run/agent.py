@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,15 +14,18 @@ from types import FrameType
 from ..errors import DistError, DistNetworkError
 from ..health import WATCHED
 from ..job import WORLD
+from ..status_memory import VARIABLE, StatusMemory
 from ..store import PrefixStore, TCPStore, wire
 from ..store.client import Connection
+from ..store.pmi import kvs_name
 from ..store.server import StoreServer
 from .arguments import Settings
 from .report import report
 from .shared_memory import sweep
 from .workers import Worker, Workers
 
-#: Seconds in which the others may end by themselves after a failure.
+#: Seconds in which the others may end by themselves after a failure, if --shutdown-timeout is not
+#: less.
 _GRACE = 5.0
 #: Seconds between looks for failures that no process's end shows.
 _LOOK = 1.0
@@ -54,7 +58,7 @@ class Agent:
         #: What the ranks are told: it is not always the end of a process.
         self._news: str | None = None
         self._world = ""
-        self._started: set[int] = set()
+        self._status: StatusMemory | None = None
 
     def run(self) -> int:
         """Run the job; return the launcher's exit status."""
@@ -164,8 +168,10 @@ class Agent:
         first, size = self._layout(attempt)
         ranks = list(range(first, first + settings.processes))
         environments = [self._environment(attempt, place, rank, size) for place, rank in enumerate(ranks)]
-        workers = Workers(settings, environments, ranks, attempt)
-        self._started.update(worker.process.pid for worker in workers.all)
+        self._status = StatusMemory(settings.processes)
+        for place, environment in enumerate(environments):
+            environment[VARIABLE] = self._status.variable(place)
+        workers = Workers(settings, environments, ranks, attempt, self._status.descriptor)
         try:
             return self._watch(workers, attempt)
         except _Stopped as stopped:
@@ -174,10 +180,16 @@ class Agent:
         finally:
             workers.end(signal.SIGTERM, settings.shutdown_timeout)
             workers.close()
-            sweep(self._started)
+            self._status.close()
+            self._status = None
+            sweep(kvs_name(self._world, settings.token))
 
     def _watch(self, workers: Workers, attempt: int) -> bool:
-        others = _Others(self._store, self._settings, attempt) if self._settings.nodes > 1 and self._store else None
+        others = (
+            _Others(self._store, self._settings, attempt, self._server is not None)
+            if self._settings.nodes > 1 and self._store
+            else None
+        )
         while workers.running():
             workers.wait(self._settings.monitor_interval if others else _LOOK, self._note_end)
             if self._server is not None and self._news is None:
@@ -185,10 +197,10 @@ class Agent:
             if self._failures or self._news is not None:
                 if others is not None:
                     others.tell_failure()
-                workers.wait_for_all(_GRACE, self._note_end)
+                workers.wait_for_all(min(_GRACE, self._settings.shutdown_timeout), self._note_end)
                 return False
             if others is not None and others.have_failed():
-                workers.wait_for_all(_GRACE, self._note_end)
+                workers.wait_for_all(min(_GRACE, self._settings.shutdown_timeout), self._note_end)
                 return False
         return others is None or others.wait_for_end()
 
@@ -197,10 +209,11 @@ class Agent:
             return
         if not worker.was_told_to_end:
             self._failures.append(worker)
+        activity = self._status.read(worker.local_rank) if self._status is not None else None
         if self._server is not None:
-            self._server.health.report_death(self._world, worker.rank, worker.process.pid, worker.ending())
+            self._server.health.report_death(self._world, worker.rank, worker.process.pid, worker.ending(), activity)
         elif self._channel is not None:
-            parts = [self._world, str(worker.rank), str(worker.process.pid), worker.ending()]
+            parts = [self._world, str(worker.rank), str(worker.process.pid), worker.ending(), json.dumps(activity)]
             self._channel.send(wire.DEATH, [part.encode() for part in parts])
 
     def _close(self) -> None:
@@ -215,11 +228,11 @@ class Agent:
 class _Others:
     """What the machines of a job tell one another by the store."""
 
-    def __init__(self, store: TCPStore, settings: Settings, attempt: int) -> None:
+    def __init__(self, store: TCPStore, settings: Settings, attempt: int, is_host: bool) -> None:
         self._store = PrefixStore(f"{settings.run_id}/attempt {attempt}", store)
         self._nodes = settings.nodes
         self._interval = settings.monitor_interval
-        self._is_host = settings.is_host
+        self._is_host = is_host
 
     def tell_failure(self) -> None:
         """Tell that a process of this machine has failed."""
@@ -238,8 +251,9 @@ class _Others:
                 return False
             pause.wait(self._interval)
             ended = self._store.add("ended", 0)
-        if self._store.add("seen", 1) < self._nodes:
-            # The host's server must answer all before it closes.
-            while self._store.add("seen", 0) < self._nodes and self._is_host is not False:
-                pause.wait(self._interval)
+        seen = self._store.add("seen", 1)
+        # The host's server must have answered all before it closes.
+        while self._is_host and seen < self._nodes:
+            pause.wait(self._interval)
+            seen = self._store.add("seen", 0)
         return True

@@ -1,31 +1,32 @@
-"""The files in shared memory that processes leave which were killed."""
+"""The files in shared memory that MPI leaves if processes are killed while it starts."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 _FOLDER = Path("/dev/shm")
-#: MPI libraries put the number of the process, or of the job, into the names of their files.
-_NAMES = re.compile(r"^(?:mpich|MPICH|mpi|vader|sm|psm|candelabra)[\w.-]*$")
 
 
-def sweep(processes: Iterable[int]) -> None:
-    """Remove the files in shared memory whose names have the number of one of these processes.
+def _fnv1a(data: bytes) -> int:
+    result = 0x811C9DC5
+    for byte in data:
+        result = (result ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return result
+
+
+def sweep(kvs_name: str) -> None:
+    """Remove the files that MPICH made for one world, whose name it puts into theirs as a hash.
 
     Parameters
     ----------
-    processes : iterable of int
-        Processes of this user that have ended.
+    kvs_name : str
+        The name that PMI gave to the world: see `store.pmi.kvs_name`.
     """
-    numbers = {str(process) for process in processes}
-    with suppress(OSError):
-        for file in _FOLDER.iterdir():
-            if not _NAMES.match(file.name) or not numbers.intersection(re.findall(r"\d+", file.name)):
-                continue
-            with suppress(OSError):
-                if file.stat().st_uid == os.getuid():
-                    file.unlink()
+    prefix = f"mpich_shm_{_fnv1a(kvs_name.encode()):x}_"
+    with suppress(FileNotFoundError):
+        for name in os.listdir(_FOLDER):
+            if name.startswith(prefix):
+                with suppress(FileNotFoundError):
+                    (_FOLDER / name).unlink()

@@ -85,10 +85,20 @@ class Workers:
         The rank of each.
     attempt : int
         The number of the attempt, for the names of log files.
+    descriptor : int
+        Of the memory in which the processes write what they do.
     """
 
-    def __init__(self, settings: Settings, environments: list[dict[str, str]], ranks: list[int], attempt: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        environments: list[dict[str, str]],
+        ranks: list[int],
+        attempt: int,
+        descriptor: int,
+    ) -> None:
         self._settings = settings
+        self._descriptor = descriptor
         self._selector = selectors.DefaultSelector()
         self._files: list[IO[bytes]] = []
         self.all: list[Worker] = []
@@ -127,6 +137,7 @@ class Workers:
             stdout=targets[0][0],
             stderr=targets[1][0],
             start_new_session=True,
+            pass_fds=(self._descriptor,),
             preexec_fn=_die_with_launcher,
         )
         worker = Worker(rank, local_rank, process, os.pidfd_open(process.pid))

@@ -131,9 +131,8 @@ class Store(ABC):
         """Set several keys at once."""
         if len(keys) != len(values):
             raise ValueError(f"multi_set(): {len(keys)} keys, but {len(values)} values")
-        self._request(
-            wire.MULTI_SET, [part for k, v in zip(keys, values, strict=True) for part in (_key(k), _bytes(v))], 0
-        )
+        pairs = list(zip(map(_key, keys), map(_bytes, values), strict=True))
+        self._request(wire.MULTI_SET, [part for pair in pairs for part in pair], 0)
 
     def queue_push(self, key: str, value: str | bytes) -> None:
         """Append a value to a queue."""

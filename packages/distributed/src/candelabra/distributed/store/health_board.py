@@ -73,7 +73,8 @@ class Member:
 class World:
     """The ranks that started together."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.members: dict[int, Member] = {}
         self.left: dict[int, str] = {}
         self.failure: str | None = None
@@ -93,7 +94,7 @@ class HealthBoard:
             self._agents.append(peer)
             return
         given = json.loads(details[0])
-        world = self._worlds.setdefault(given["world"], World())
+        world = self._world(given["world"])
         member = Member(given["rank"], given, peer)
         peer.state = (world, member)
         if world.left.pop(member.rank, None) is not None:
@@ -103,12 +104,17 @@ class HealthBoard:
         if world.failure is not None:
             self._server.send(peer, wire.FAILED, [world.failure.encode()])
 
+    def _world(self, name: str) -> World:
+        if name not in self._worlds:
+            self._worlds[name] = World(name)
+        return self._worlds[name]
+
     def receive(self, peer: Peer, code: int, parts: list[bytes]) -> None:
         """Take a message of a rank or a launcher."""
         if peer.kind == "agent":
             if code == wire.DEATH:
-                world, rank, process, how = (part.decode() for part in parts)
-                self._report(world, int(rank), int(process), how)
+                world, rank, process, how, activity = (part.decode() for part in parts)
+                self._report(world, int(rank), int(process), how, json.loads(activity))
             return
         world, member = peer.state
         if code == wire.BEAT:
@@ -171,16 +177,18 @@ class HealthBoard:
         found = self._worlds.get(world)
         return None if found is None else found.failure
 
-    def report_death(self, world: str, rank: int, process: int, how: str) -> None:
-        """Say how a process has ended; for the launcher in the server's process."""
-        self._server.call(lambda: self._report(world, rank, process, how))
+    def report_death(self, world: str, rank: int, process: int, how: str, activity: list[Any] | None) -> None:
+        """Say how a process has ended and what it did; for the launcher in the server's process."""
+        self._server.call(lambda: self._report(world, rank, process, how, activity))
 
-    def _report(self, name: str, rank: int, process: int, how: str) -> None:
-        world = self._worlds.setdefault(name, World())
+    def _report(self, name: str, rank: int, process: int, how: str, activity: list[Any] | None) -> None:
+        world = self._world(name)
         if world.failure is not None:
             return
         member = world.members.get(rank)
         if member is not None:
+            if activity is not None:
+                member.activity = Activity(*activity)
             self._fail(world, f"{member.named()} {how}{member.activity.phrase()}")
         elif rank not in world.left:
             self._fail(world, f"rank {rank} (process {process}) {how}, before it joined the process group")
@@ -192,7 +200,7 @@ class HealthBoard:
             return
         world.failure = message
         self._tell(world, wire.FAILED, [message.encode()])
-        self._server.fail_waiters(message)
+        self._server.fail_waiters(world.name, message)
 
     def _tell(self, world: World, code: int, parts: list[bytes]) -> None:
         for member in world.members.values():

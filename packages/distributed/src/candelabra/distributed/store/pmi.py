@@ -6,7 +6,7 @@ inherits such a connection through the environment variable PMI_FD, and so start
 
 from __future__ import annotations
 
-import secrets
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,17 +18,23 @@ _MAX_LINE = 1 << 16
 class PmiWorld:
     """The ranks of one MPI_COMM_WORLD."""
 
-    def __init__(self, name: str, size: int) -> None:
+    def __init__(self, name: str, token: str, size: int) -> None:
         self.name = name
         self.size = size
-        # MPICH derives the names of its shared memory from it: each world needs its own.
-        self.kvs_name = f"candelabra_{secrets.token_hex(8)}"
+        self.kvs_name = kvs_name(name, token)
         self.values: dict[str, str] = {}
         self.hosts: dict[int, str] = {}
         self.peers: dict[int, Peer] = {}
         self.at_barrier: set[int] = set()
         #: Ranks that asked where the others run, before all were there.
         self.asking: list[Peer] = []
+
+
+def kvs_name(world: str, token: str) -> str:
+    """Return the name that PMI gives to a world. MPICH derives the names of its shared memory from it, so
+    that each world of each job needs its own.
+    """
+    return f"candelabra_{hashlib.sha256(f'{token} {world}'.encode()).hexdigest()[:16]}"
 
 
 class PmiRank:
@@ -42,8 +48,9 @@ class PmiRank:
 class PmiService:
     """Answers the ranks' requests."""
 
-    def __init__(self, server: StoreServer) -> None:
+    def __init__(self, server: StoreServer, token: str) -> None:
         self._server = server
+        self._token = token
         self._worlds: dict[str, PmiWorld] = {}
 
     def greet(self, peer: Peer, details: list[bytes]) -> None:
@@ -51,7 +58,7 @@ class PmiService:
         name, size, rank, host = (part.decode() for part in details)
         world = self._worlds.get(name)
         if world is None:
-            world = self._worlds[name] = PmiWorld(name, int(size))
+            world = self._worlds[name] = PmiWorld(name, self._token, int(size))
         number = int(rank)
         if world.size != int(size) or not 0 <= number < world.size:
             raise ValueError(f"rank {rank} of {size} does not fit the world {name!r} of {world.size} ranks")
@@ -78,6 +85,13 @@ class PmiService:
         state.world.peers.pop(state.rank, None)
         if not state.world.peers and len(state.world.hosts) == state.world.size:
             self._worlds.pop(state.world.name, None)
+
+    def fail(self, name: str) -> None:
+        """End the connections of a world whose rank has failed: MPI would wait for it for ever."""
+        world = self._worlds.pop(name, None)
+        if world is not None:
+            for peer in list(world.peers.values()):
+                self._server.drop(peer)
 
     def _reply(self, peer: Peer, text: str) -> None:
         self._server.send_bytes(peer, text.encode() + b"\n")

@@ -93,7 +93,7 @@ class StoreServer:
         self._wake_receiver.setblocking(False)
         self._is_closing = False
         self.health = HealthBoard(self)
-        self._pmi = PmiService(self)
+        self._pmi = PmiService(self, token)
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._selector.register(self._wake_receiver, selectors.EVENT_READ, None)
         self._process = os.getpid()
@@ -180,14 +180,14 @@ class StoreServer:
         except OSError:
             data = b""
         if not data:
-            self._drop(peer)
+            self.drop(peer)
             return
         peer.incoming += data
         try:
             self._take_requests(peer)
         except (ValueError, UnicodeDecodeError, IndexError) as error:
             self.send(peer, wire.REFUSED, [str(error).encode()])
-            self._drop(peer)
+            self.drop(peer)
 
     def _take_requests(self, peer: Peer) -> None:
         while peer.socket.fileno() >= 0:
@@ -221,7 +221,8 @@ class StoreServer:
         if kind != "health":  # the board has answered
             self.send(peer, wire.OK, [])
 
-    def _drop(self, peer: Peer) -> None:
+    def drop(self, peer: Peer) -> None:
+        """Close a connection."""
         if peer.socket.fileno() < 0:
             return
         self._selector.unregister(peer.socket)
@@ -298,8 +299,9 @@ class StoreServer:
             if not waiter.is_done:
                 self._answer(waiter, wire.TIMED_OUT, [])
 
-    def fail_waiters(self, message: str) -> None:
-        """Answer all waiting requests with the failure of a rank."""
+    def fail_waiters(self, world: str, message: str) -> None:
+        """Answer all waiting requests with the failure of a rank of a world."""
+        self._pmi.fail(world)
         waiting, self._waiters = self._waiters, {}
         for waiters in waiting.values():
             for waiter in waiters:

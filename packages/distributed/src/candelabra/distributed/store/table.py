@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from . import wire
 
@@ -46,9 +47,10 @@ class Table:
         if method is None:
             raise ValueError(f"a store has no request {code}")
         try:
-            return method(self, *parts)
+            reply, changed = method(self, *parts)
         except TypeError as error:
             raise ValueError(f"request {code} of a store does not have {len(parts)} parts") from error
+        return reply, changed
 
     def _set(self, key: bytes, value: bytes) -> tuple[list[bytes], list[bytes]]:
         self.values[key] = value
@@ -127,7 +129,7 @@ class Table:
         return [str(len(self.queues.get(key, ()))).encode()], []
 
 
-_METHODS = {
+_METHODS: dict[int, Callable[..., tuple[list[bytes], list[bytes]]]] = {
     wire.SET: Table._set,
     wire.GET: Table._get,
     wire.WAIT: Table._wait,

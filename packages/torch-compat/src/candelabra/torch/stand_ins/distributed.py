@@ -1,4 +1,6 @@
-"""``torch.distributed``, which reports that it is not available; `refusing` has its other names."""
+"""``torch.distributed`` without candelabra-distributed: it reports that it is not available. `refusing`
+has its other names.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Return False, because distributed training is not supported yet."""
+    """Return False, because candelabra-distributed is not installed."""
     return False
 
 

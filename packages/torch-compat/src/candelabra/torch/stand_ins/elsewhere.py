@@ -31,6 +31,7 @@ COUNTERPARTS = {
         for folder, names in _DISTRIBUTIONS.items()
         for name in names.split()
     },
+    "distributed.distributed_c10d": "distributed",
     "nn.utils._named_member_accessor": "nn.utils.named_members",
     "fx._pytree": "fx.flatten_spec",
     "fx._symbolic_trace": "fx.tracing",

@@ -1,14 +1,33 @@
-"""``torch.distributed`` below its top: classes and functions that raise where they are used."""
+"""What `torch.distributed` has and Candelabra has not, or not without candelabra-distributed: classes
+and functions that raise where they are used.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 _WAY_OUT = (
-    "torch.distributed is not available on Candelabra; candelabra.communication has the collectives, and "
-    "candelabra.nn.DataParallel runs a module on several devices"
+    "torch.distributed is not available on Candelabra: candelabra.distributed is not installed: pip install "
+    "candelabra-distributed; candelabra.communication has the collectives, and candelabra.nn.DataParallel runs a module on "
+    "several devices"
 )
+_MISSING = (
+    "this part of torch.distributed is not available on Candelabra; candelabra.distributed has the collectives, and "
+    "DistributedDataParallel trains a module in several processes"
+)
+
+
+def is_installed() -> bool:
+    """Return whether candelabra-distributed is installed."""
+    return importlib.util.find_spec("candelabra.distributed") is not None
+
+
+def _way_out() -> str:
+    return _MISSING if is_installed() else _WAY_OUT
+
 
 #: By PyTorch module: the names of its classes, and of its functions.
 MODULES: dict[str, tuple[str, str]] = {
@@ -71,17 +90,17 @@ def _class(name: str) -> type:
     if name not in _classes:
 
         def refuse(self: Any, *arguments: Any, **options: Any) -> NoReturn:
-            raise RuntimeError(f"{name}: {_WAY_OUT}")
+            raise RuntimeError(f"{name}: {_way_out()}")
 
         _classes[name] = type(
-            name, (), {"__init__": refuse, "__module__": "torch.distributed", "__doc__": f"Not available: {_WAY_OUT}."}
+            name, (), {"__init__": refuse, "__module__": "torch.distributed", "__doc__": f"Not available: {_way_out()}."}
         )
     return _classes[name]
 
 
 def _function(name: str) -> Callable[..., NoReturn]:
     def refuse(*arguments: Any, **options: Any) -> NoReturn:
-        raise RuntimeError(f"torch.distributed.{name}(): {_WAY_OUT}")
+        raise RuntimeError(f"torch.distributed.{name}(): {_way_out()}")
 
     refuse.__name__ = refuse.__qualname__ = name
     return refuse
@@ -90,4 +109,14 @@ def _function(name: str) -> Callable[..., NoReturn]:
 def names_of(module: str) -> dict[str, Any]:
     """Return the classes and functions of a module of PyTorch."""
     classes, functions = MODULES.get(module, ("", ""))
-    return {name: _class(name) for name in classes.split()} | {name: _function(name) for name in functions.split()}
+    refused = {name: _class(name) for name in classes.split()} | {name: _function(name) for name in functions.split()}
+    if not refused or not is_installed():
+        return refused
+    place = "distributed.data_parallel" if module.startswith("nn.parallel") else module.replace("distributed.distributed_c10d", "distributed")
+    try:
+        there = importlib.import_module(f"candelabra.{place}")
+    except ModuleNotFoundError:
+        return refused
+    found = {name: getattr(there, name) for name in refused if hasattr(there, name)}
+    # A module of Candelabra under its own name is mirrored as it is.
+    return refused | found if place != module else {name: each for name, each in refused.items() if name not in found}

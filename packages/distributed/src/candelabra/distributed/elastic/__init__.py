@@ -1,0 +1,1 @@
+"""PyTorch's modules of its launcher that programs import."""

@@ -1,0 +1,152 @@
+"""Test candelabra.distributed on MPI: the suites of the package, killed ranks, mpiexec, and the example."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("candelabra_collectives_mpi")
+
+ROOT = Path(__file__).parents[2]
+SUITES = ROOT / "packages" / "distributed" / "tests"
+LAUNCHER = [sys.executable, "-W", "ignore", "-m", "candelabra.distributed.run"]
+
+
+def run(*command: str, timeout: float = 100, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize("suite", ["test_collectives", "test_data_parallel"])
+def test_suites_of_the_package(suite: str) -> None:
+    done = run(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SUITES / f"{suite}.py"), CANDELABRA_TEST_ENGINE="mpi"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+PROGRAM = """
+import os, signal, sys, time
+from datetime import timedelta
+import candelabra
+import candelabra.distributed as dist
+"""
+
+
+@pytest.mark.parametrize("count", [1, 262144])
+def test_a_killed_rank_is_named_within_half_a_second(tmp_path: Path, count: int) -> None:
+    """More ranks than processors, in a loop of collectives."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        PROGRAM
+        + f"""
+dist.init_process_group("mpi")
+x = candelabra.ones({count})
+start = time.monotonic()
+try:
+    while True:
+        dist.all_reduce(x)
+        if dist.get_rank() == 1 and time.monotonic() - start > 0.3:
+            open(sys.argv[1], "w").write(f"{{time.time()!r}} {{os.getpid()}}")
+            os.kill(os.getpid(), signal.SIGKILL)
+except dist.DistBackendError as error:
+    since, process = open(sys.argv[1]).read().split()
+    sys.stdout.write(f"told {{time.time() - float(since)}} {{process}} {{error}}\\n")
+"""
+    )
+    done = run(*LAUNCHER, "--nproc-per-node", "3", str(script), str(tmp_path / "mark"))
+    told = re.findall(r"^told (\S+) (\d+) (.*)$", done.stdout, re.MULTILINE)
+    assert len(told) == 2, done.stdout + done.stderr
+    for seconds, process, text in told:
+        assert float(seconds) < 0.5
+        assert re.fullmatch(
+            rf"all_reduce\(float32 {count}\) \(number \d+\) on rank [02]: rank 1 \(process {process}\) was killed by signal 9; "
+            rf"its last collective was all_reduce\(float32 {count}\) \(number \d+\)",
+            text,
+        ), text
+    assert done.returncode == 1 and "signal    : 9 (SIGKILL)" in done.stderr
+
+
+def test_without_the_launcher(tmp_path: Path) -> None:
+    """Processes that meet by a file, as torch's examples for one machine do."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        PROGRAM
+        + """
+dist.init_process_group("gloo", "file://" + sys.argv[1], rank=int(sys.argv[2]), world_size=2)
+x = candelabra.ones(3) * (dist.get_rank() + 1)
+dist.all_reduce(x)
+print("done", dist.get_rank(), x.tolist())
+dist.destroy_process_group()
+"""
+    )
+    second = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "meeting"), "1"], stdout=subprocess.PIPE, text=True
+    )
+    first = run(sys.executable, str(script), str(tmp_path / "meeting"), "0")
+    out, _ = second.communicate(timeout=60)
+    assert first.stdout == "done 0 [3.0, 3.0, 3.0]\n" and out == "done 1 [3.0, 3.0, 3.0]\n"
+    assert first.stderr.count("'gloo' is carried out by 'mpi'") == 1
+
+
+def test_mpiexec(tmp_path: Path) -> None:
+    mpiexec = Path(sys.prefix) / "bin" / "mpiexec"
+    if not mpiexec.exists():
+        pytest.skip("mpiexec is not installed beside MPI")
+    script = tmp_path / "program.py"
+    script.write_text(
+        PROGRAM
+        + """
+dist.init_process_group("mpi")
+x = candelabra.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(x)
+sys.stdout.write(f"done {dist.get_rank()} {dist.get_world_size()} {x.item()}\\n")
+dist.destroy_process_group()
+"""
+    )
+    done = run(str(mpiexec), "-n", "2", sys.executable, str(script))
+    assert sorted(done.stdout.splitlines()) == ["done 0 2 3.0", "done 1 2 3.0"], done.stderr
+    assert done.returncode == 0
+
+
+def test_the_example_goes_on_after_a_kill(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "saved.pt"
+    example = str(ROOT / "examples" / "train_distributed.py")
+    options = ["--epochs", "4", "--checkpoint", str(checkpoint), "--kill-in-epoch", "2"]
+    done = run(*LAUNCHER, "--nproc-per-node", "2", "--max-restarts", "1", example, *options)
+    assert done.returncode == 0, done.stderr
+    assert "was killed by signal 9" in done.stderr and "goes on with epoch 2" in done.stdout
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+
+
+def test_pytorch_programs_find_it() -> None:
+    program = (
+        "import candelabra.torch; candelabra.torch.install()\n"
+        "import torch, torch.distributed as dist\n"
+        "from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook\n"
+        "from torch.distributed.distributed_c10d import ProcessGroup\n"
+        "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+        "assert dist.is_available() and dist.group.WORLD is None\n"
+        "dist.init_process_group('fake', rank=0, world_size=1)\n"
+        "assert isinstance(dist.group.WORLD, ProcessGroup) and dist.get_rank() == 0\n"
+        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))\n"
+        "assert isinstance(model, DDP); model(torch.ones(1, 2)).sum().backward()\n"
+        "assert model.module.weight.grad.tolist() == [[1.0, 1.0]]\n"
+        "try: dist.fsdp.FullyShardedDataParallel(model)\n"
+        "except RuntimeError as error: assert 'this part of torch.distributed is not available' in str(error)\n"
+        "else: raise AssertionError\n"
+    )
+    done = run(sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
