@@ -21,23 +21,27 @@ std::atomic<bool> in_forked_child = false;
 // How a thread spends the time between two polls.
 class Backoff {
  public:
+  // A thread in the background does not yield: threads that compute would keep the processor for
+  // long, whereas one that wakes up from a nap gets it.
+  explicit Backoff(bool is_background = false) : yield_polls_(is_background ? spin_polls : yield_polls) {}
   void reset() { polls_ = 0; }
   bool spins() const { return polls_ < spin_polls; }
   // Counts a poll, and pauses once it has spun long enough.
   void pause() {
     ++polls_;
     if (polls_ < spin_polls) return;
-    if (polls_ < yield_polls) {
+    if (polls_ < yield_polls_) {
       sched_yield();
       return;
     }
     std::this_thread::sleep_for(polls_ < nap_polls ? microseconds(20) : microseconds(500));
   }
   // Time limits and signals are looked at now and then.
-  bool checks_limits() const { return polls_ >= spin_polls && (polls_ >= yield_polls || polls_ % 16 == 0); }
+  bool checks_limits() const { return polls_ >= spin_polls && (polls_ >= yield_polls_ || polls_ % 16 == 0); }
 
  private:
   static constexpr int spin_polls = 200, yield_polls = 2000, nap_polls = 20000;
+  const int yield_polls_;
   int polls_ = 0;
 };
 
@@ -126,7 +130,7 @@ bool Engine::acquire(Lock& lock, Clock::time_point deadline) {
 
 Outcome Engine::drive(Lock& lock, Clock::time_point slice, Clock::time_point deadline, bool may_interrupt,
                       const std::function<bool()>& finished) {
-  Backoff backoff;
+  Backoff backoff(std::this_thread::get_id() == thread_);
   auto next_signal = Clock::time_point::min();
   for (;;) {
     if (poll()) backoff.reset();
@@ -159,6 +163,7 @@ Outcome Engine::drive(Lock& lock, Clock::time_point slice, Clock::time_point dea
 void Engine::run_thread() {
   // Naps are as short as asked for, so that a collective advances while Python computes.
   prctl(PR_SET_TIMERSLACK, 1000UL);
+  thread_ = std::this_thread::get_id();
   for (;;) {
     {
       std::unique_lock lock(wake_mutex_);

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "communicator.hpp"
@@ -116,6 +117,7 @@ class Engine {
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   bool has_thread_ = false;
+  std::atomic<std::thread::id> thread_;
 
   std::atomic<bool> failed_ = false;
   mutable std::mutex failure_mutex_;
