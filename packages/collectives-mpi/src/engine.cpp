@@ -238,7 +238,7 @@ void Engine::run(const std::shared_ptr<Communicator>& communicator, const Argume
     const Waiting waiting(*this);
     Lock lock = acquire_for(*communicator);
     add(*request.operations.emplace_back(std::make_unique<Operation>(communicator, arguments)));
-    wait(lock, request, Clock::time_point::max(), request.operations[0]->deadline(), true);
+    wait(lock, request, Clock::time_point::max(), request.operations[0]->deadline(), 0, true);
   }
 }
 
@@ -257,7 +257,7 @@ void Engine::start(const std::shared_ptr<Communicator>& communicator, const Argu
 }
 
 // Waits with the lock held. A failure ends the communicators of the request on this rank.
-bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::time_point deadline,
+bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::time_point deadline, int64_t limit_ms,
                   bool may_interrupt) {
   const auto finished = [&] {
     return std::ranges::all_of(request.operations, [](const auto& each) { return each->is_finished(); });
@@ -269,7 +269,7 @@ bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::
     if (!has_lock && !failed_) fail("MPI hangs in a call that waits for other ranks");
     const auto first = std::ranges::find_if(request.operations, [](const auto& each) { return !each->is_finished(); });
     Operation& operation = **first;
-    const std::string why = reason_of(outcome, operation.communicator().timeout_ms());
+    const std::string why = reason_of(outcome, limit_ms ? limit_ms : operation.communicator().timeout_ms());
     const std::string title = operation.title();
     if (has_lock) {
       for (const auto& each : request.operations) end_all(each->communicator(), why, outcome == Outcome::timed_out);
@@ -285,7 +285,8 @@ bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::
   return true;
 }
 
-bool Engine::wait(Request& request, Clock::time_point slice, Clock::time_point deadline, bool may_interrupt) {
+bool Engine::wait(Request& request, Clock::time_point slice, Clock::time_point deadline, int64_t limit_ms,
+                  bool may_interrupt) {
   if (in_forked_child) check_usable();
   const Waiting waiting(*this);
   Lock lock(owner_, std::defer_lock);
@@ -293,8 +294,12 @@ bool Engine::wait(Request& request, Clock::time_point slice, Clock::time_point d
   if (!lock.owns_lock() && !failed_ && Clock::now() < deadline) return false;
   if (!lock.owns_lock()) check_usable();
   if (!lock.owns_lock()) throw Failure(CB_RUNTIME_ERROR, "MPI was in use for longer than the timeout");
-  for (const auto& each : request.operations) deadline = std::min(deadline, each->deadline());
-  return wait(lock, request, slice, deadline, may_interrupt);
+  for (const auto& each : request.operations) {
+    if (each->deadline() >= deadline) continue;
+    deadline = each->deadline();
+    limit_ms = 0;
+  }
+  return wait(lock, request, slice, deadline, limit_ms, may_interrupt);
 }
 
 bool Engine::is_done(const Request& request) {
