@@ -21,23 +21,27 @@ std::atomic<bool> in_forked_child = false;
 // How a thread spends the time between two polls.
 class Backoff {
  public:
+  // A thread in the background does not yield: threads that compute would keep the processor for
+  // long, whereas one that wakes up from a nap gets it.
+  explicit Backoff(bool is_background = false) : yield_polls_(is_background ? spin_polls : yield_polls) {}
   void reset() { polls_ = 0; }
   bool spins() const { return polls_ < spin_polls; }
   // Counts a poll, and pauses once it has spun long enough.
   void pause() {
     ++polls_;
     if (polls_ < spin_polls) return;
-    if (polls_ < yield_polls) {
+    if (polls_ < yield_polls_) {
       sched_yield();
       return;
     }
     std::this_thread::sleep_for(polls_ < nap_polls ? microseconds(20) : microseconds(500));
   }
   // Time limits and signals are looked at now and then.
-  bool checks_limits() const { return polls_ >= spin_polls && (polls_ >= yield_polls || polls_ % 16 == 0); }
+  bool checks_limits() const { return polls_ >= spin_polls && (polls_ >= yield_polls_ || polls_ % 16 == 0); }
 
  private:
   static constexpr int spin_polls = 200, yield_polls = 2000, nap_polls = 20000;
+  const int yield_polls_;
   int polls_ = 0;
 };
 
@@ -126,7 +130,7 @@ bool Engine::acquire(Lock& lock, Clock::time_point deadline) {
 
 Outcome Engine::drive(Lock& lock, Clock::time_point slice, Clock::time_point deadline, bool may_interrupt,
                       const std::function<bool()>& finished) {
-  Backoff backoff;
+  Backoff backoff(std::this_thread::get_id() == thread_);
   auto next_signal = Clock::time_point::min();
   for (;;) {
     if (poll()) backoff.reset();
@@ -159,6 +163,7 @@ Outcome Engine::drive(Lock& lock, Clock::time_point slice, Clock::time_point dea
 void Engine::run_thread() {
   // Naps are as short as asked for, so that a collective advances while Python computes.
   prctl(PR_SET_TIMERSLACK, 1000UL);
+  thread_ = std::this_thread::get_id();
   for (;;) {
     {
       std::unique_lock lock(wake_mutex_);
@@ -233,7 +238,7 @@ void Engine::run(const std::shared_ptr<Communicator>& communicator, const Argume
     const Waiting waiting(*this);
     Lock lock = acquire_for(*communicator);
     add(*request.operations.emplace_back(std::make_unique<Operation>(communicator, arguments)));
-    wait(lock, request, Clock::time_point::max(), request.operations[0]->deadline(), true);
+    wait(lock, request, Clock::time_point::max(), request.operations[0]->deadline(), 0, true);
   }
 }
 
@@ -252,7 +257,7 @@ void Engine::start(const std::shared_ptr<Communicator>& communicator, const Argu
 }
 
 // Waits with the lock held. A failure ends the communicators of the request on this rank.
-bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::time_point deadline,
+bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::time_point deadline, int64_t limit_ms,
                   bool may_interrupt) {
   const auto finished = [&] {
     return std::ranges::all_of(request.operations, [](const auto& each) { return each->is_finished(); });
@@ -264,7 +269,7 @@ bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::
     if (!has_lock && !failed_) fail("MPI hangs in a call that waits for other ranks");
     const auto first = std::ranges::find_if(request.operations, [](const auto& each) { return !each->is_finished(); });
     Operation& operation = **first;
-    const std::string why = reason_of(outcome, operation.communicator().timeout_ms());
+    const std::string why = reason_of(outcome, limit_ms ? limit_ms : operation.communicator().timeout_ms());
     const std::string title = operation.title();
     if (has_lock) {
       for (const auto& each : request.operations) end_all(each->communicator(), why, outcome == Outcome::timed_out);
@@ -280,7 +285,8 @@ bool Engine::wait(Lock& lock, Request& request, Clock::time_point slice, Clock::
   return true;
 }
 
-bool Engine::wait(Request& request, Clock::time_point slice, Clock::time_point deadline, bool may_interrupt) {
+bool Engine::wait(Request& request, Clock::time_point slice, Clock::time_point deadline, int64_t limit_ms,
+                  bool may_interrupt) {
   if (in_forked_child) check_usable();
   const Waiting waiting(*this);
   Lock lock(owner_, std::defer_lock);
@@ -288,8 +294,12 @@ bool Engine::wait(Request& request, Clock::time_point slice, Clock::time_point d
   if (!lock.owns_lock() && !failed_ && Clock::now() < deadline) return false;
   if (!lock.owns_lock()) check_usable();
   if (!lock.owns_lock()) throw Failure(CB_RUNTIME_ERROR, "MPI was in use for longer than the timeout");
-  for (const auto& each : request.operations) deadline = std::min(deadline, each->deadline());
-  return wait(lock, request, slice, deadline, may_interrupt);
+  for (const auto& each : request.operations) {
+    if (each->deadline() >= deadline) continue;
+    deadline = each->deadline();
+    limit_ms = 0;
+  }
+  return wait(lock, request, slice, deadline, limit_ms, may_interrupt);
 }
 
 bool Engine::is_done(const Request& request) {

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "communicator.hpp"
@@ -64,7 +65,9 @@ class Engine {
   // Whether all have finished or failed.
   bool is_done(const Request& request);
   // Returns false if the slice of time is over first. Throws the failure of an operation.
-  bool wait(Request& request, Clock::time_point slice, Clock::time_point deadline, bool may_interrupt);
+  // limit_ms is the time that ends at the deadline, for messages; 0 for that of the communicator.
+  bool wait(Request& request, Clock::time_point slice, Clock::time_point deadline, int64_t limit_ms,
+            bool may_interrupt);
   // Forgets a request. One that is not done stays in memory.
   void release(std::unique_ptr<Request> request);
 
@@ -100,7 +103,8 @@ class Engine {
   void finish_collectives(const char* what, int64_t timeout_ms);
   bool poll();
   void add(Operation& operation);
-  bool wait(Lock& lock, Request& request, Clock::time_point slice, Clock::time_point deadline, bool may_interrupt);
+  bool wait(Lock& lock, Request& request, Clock::time_point slice, Clock::time_point deadline, int64_t limit_ms,
+            bool may_interrupt);
   Lock acquire_for(const Communicator& communicator);
   bool acquire_after_failure(Lock& lock);
   std::string reason_of(Outcome outcome, int64_t timeout_ms) const;
@@ -116,6 +120,7 @@ class Engine {
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   bool has_thread_ = false;
+  std::atomic<std::thread::id> thread_;
 
   std::atomic<bool> failed_ = false;
   mutable std::mutex failure_mutex_;

@@ -93,13 +93,14 @@ int32_t candelabra_mpi_is_done(void* request) {
   return Engine::engine().is_done(*static_cast<Request*>(request));
 }
 
-// Waits for at most slice_ms; is_done tells whether the request is done. timeout_ms is the limit
-// after which the communicators of the request end; -1 for theirs. source gets the rank that the
-// first operation has received from.
-int32_t candelabra_mpi_wait(void* request, int64_t slice_ms, int64_t timeout_ms, int32_t* is_done, int32_t* source) {
+// Waits for at most slice_ms; is_done tells whether the request is done. After left_ms, of limit_ms
+// in all, the communicators of the request end; -1 for their own limit. source gets the rank that
+// the first operation has received from.
+int32_t candelabra_mpi_wait(void* request, int64_t slice_ms, int64_t left_ms, int64_t limit_ms, int32_t* is_done,
+                            int32_t* source) {
   return guarded([&] {
     auto& waited = *static_cast<Request*>(request);
-    *is_done = Engine::engine().wait(waited, after(slice_ms), after(timeout_ms), false);
+    *is_done = Engine::engine().wait(waited, after(slice_ms), after(left_ms), limit_ms, false);
     *source = waited.operations.empty() ? -1 : waited.operations.front()->source();
   });
 }

@@ -157,7 +157,7 @@ void end_group() {
   auto request = std::make_unique<Request>();
   try {
     for (const auto& each : members) engine.start(each.communicator, each.arguments, *request);
-    engine.wait(*request, Clock::time_point::max(), Clock::time_point::max(), true);
+    engine.wait(*request, Clock::time_point::max(), Clock::time_point::max(), 0, true);
   } catch (...) {
     engine.release(std::move(request));
     throw;

@@ -15,8 +15,15 @@ HALVES = ["float16", "bfloat16"]
 REALS = [*HALVES, "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
 DTYPES = ["bool", *INTEGERS, *REALS, *COMPLEX]
-#: One element, an odd number of vectors, and more than one piece of 1 MB for the widest dtypes.
-COUNTS = (1, 37, 70000)
+#: One element, and an odd number of vectors.
+COUNTS = (1, 1037)
+#: Of several pieces of 1 MB, the last of which is shorter.
+LONG = [
+    ("int8", "max", 2_200_001),
+    ("float16", "sum", 1_100_001),
+    ("float32", "mean", 550_001),
+    ("complex128", "sum", 140_001),
+]
 NUMPY = {
     "sum": np.add,
     "product": np.multiply,
@@ -68,7 +75,7 @@ def reduced(dtype: str, op: str, parts: list[np.ndarray]) -> np.ndarray:
 
 def cases() -> list[tuple[str, str, int]]:
     every = [(dtype, op) for dtype in DTYPES for op in operations(dtype)]
-    return [(dtype, op, count) for (dtype, op), count in itertools.product(every, COUNTS)]
+    return [(dtype, op, count) for (dtype, op), count in itertools.product(every, COUNTS)] + LONG
 
 
 def require_equal(dtype: str, found: candelabra.Tensor, expected: np.ndarray) -> None:
@@ -116,7 +123,8 @@ def reduce_scatter(ranks: Ranks) -> None:
 
 @check
 def broadcast(ranks: Ranks) -> None:
-    for dtype, count, root in itertools.product(DTYPES, COUNTS, range(ranks.size)):
+    every = [*itertools.product(DTYPES, COUNTS), *((dtype, count) for dtype, _, count in LONG)]
+    for (dtype, count), root in itertools.product(every, range(ranks.size)):
         send = tensor_of(data(dtype, count, ranks.rank), dtype)
         receive = send if root else candelabra.empty_like(send)
         ranks.world.run("broadcast", send, receive, peer=root)
@@ -173,7 +181,6 @@ def exchange_with_tags(ranks: Ranks) -> None:
     # In the order opposite to that of the sends: the tag tells which is which.
     wanted = [(receives[tag], left, tag) for tag in (2, 1, 0)]
     request = ranks.world.exchange([], wanted)
-    assert not request.done() or ranks.rank != 0
     ranks.world.exchange([(sends[tag], right, tag) for tag in range(3)], []).wait()
     request.wait()
     assert request.done() and request.source == left

@@ -73,11 +73,12 @@ class Request:
                 raise self._error
             return
         end = None if timeout is None else time.monotonic() + timeout
+        limit = library.milliseconds(timeout)
         is_done, source = ctypes.c_int32(), ctypes.c_int32()
         while not is_done.value:
             left = -1 if end is None else max(0, round((end - time.monotonic()) * 1000))
             status = library.functions().candelabra_mpi_wait(
-                self._address, _SLICE_MILLISECONDS, left, ctypes.byref(is_done), ctypes.byref(source)
+                self._address, _SLICE_MILLISECONDS, left, limit, ctypes.byref(is_done), ctypes.byref(source)
             )
             try:
                 library.check(status)

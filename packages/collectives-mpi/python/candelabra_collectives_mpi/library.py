@@ -124,7 +124,7 @@ def functions() -> ctypes.CDLL:
             "request_end": (addresses,),
             "barrier": (address, addresses),
             "is_done": (address,),
-            "wait": (address, wide, wide, numbers, numbers),
+            "wait": (address, wide, wide, wide, numbers, numbers),
             "release": (address,),
             "describe": (text, capacity),
             "failure": (text, capacity),
