@@ -22,7 +22,7 @@ OUTPUT = ROOT / "output"
 #: All packages in order of dependency, except backend-cuda, which has its own session `cuda` and
 #: its own compiler.
 ALL = [
-    "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions",
+    "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions", "compile",
     "array-api", "torch-compat", "vision-ops", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
@@ -71,6 +71,7 @@ TEST_PACKAGES = {
     "multiprocessing": ["tensor-core", "backend-cpu", "autograd", "nn", "multiprocessing"],
     "utils": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils"],
     "distributions": ["tensor-core", "backend-cpu", "autograd", "distributions"],
+    "compile": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "compile"],
     "array-api": ["tensor-core", "backend-cpu", "array-api"],
     "torch-compat": [
         "tensor-core",
@@ -79,6 +80,7 @@ TEST_PACKAGES = {
         "nn",
         "optim",
         "distributions",
+        "compile",
         "multiprocessing",
         "utils",
         "torch-compat",
@@ -304,7 +306,7 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api", "torch-compat", "vision-ops"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "array-api", "torch-compat", "vision-ops"]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81")
     run_tests(session, ROOT / "tests" / "integration")
 
@@ -479,7 +481,7 @@ def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/."""
     install(
         session,
-        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "array-api"],
+        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "array-api"],
         "numpy",
         "sphinx",
         "furo",

@@ -12,7 +12,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["trainer", "coming_from_pytorch", "files", "gpu"])
+@pytest.mark.parametrize("page", ["trainer", "coming_from_pytorch", "files", "fx", "gpu"])
 def test_guide(page: str, tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
     assert blocks

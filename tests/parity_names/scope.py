@@ -27,7 +27,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("torch.masked", "torch.nested"), MASKED),
     **dict.fromkeys(
         (
-            "torch.fx", "torch.export", "torch.onnx", "torch.compiler", "torch.jit.annotations", "torch.jit.frontend", "torch.jit.mobile",
+            "torch.fx.experimental", "torch.fx.passes", "torch.fx.tensor_type", "torch.fx.config", "torch.export", "torch.onnx", "torch.compiler", "torch.jit.annotations", "torch.jit.frontend", "torch.jit.mobile",
             "torch.jit.generate_bytecode", "torch.jit.supported_ops", "torch.jit.unsupported_tensor_ops", "torch.nativert",
             "torch.utils.jit", "torch.cuda.jiterator", "torch.jit",
         ),
@@ -113,6 +113,14 @@ _OF_OTHERS: dict[str, dict[str, str]] = {
         INTERNAL,
     ),
     "torch.cuda": _names("GreenContext", HARDWARE),
+    "torch.fx.graph_module": _names("reduce_package_graph_module", PACKAGES),
+    "torch.fx.operator_schemas": _names("create_type_hint type_matches", COMPILER),
+    "torch.fx.proxy": _names("MetaProxy", COMPILER),
+    "torch.fx.traceback": _names(
+        "NodeSource NodeSourceAction get_current_replay_node get_graph_provenance_json reset_grad_fn_seq_nr set_current_replay_node "
+        "set_grad_fn_seq_nr",
+        COMPILER,
+    ),
     "torch.library.Library": _names("register_symm_mem_args", DISTRIBUTED),
 }
 _OF_DATA = _names(

@@ -120,8 +120,8 @@ def test_what_is_missing_says_so(torch):
         torch.no_such_thing
     with pytest.raises(AttributeError, match="no sparse tensors"):
         torch.sparse
-    with pytest.raises(ModuleNotFoundError, match="'torch.fx'.*there is no candelabra.fx"):
-        importlib.import_module("torch.fx")
+    with pytest.raises(ModuleNotFoundError, match="'torch.export'.*there is no candelabra.export"):
+        importlib.import_module("torch.export")
     with pytest.raises(ImportError, match="no_such_layer"):
         exec("from torch.nn import no_such_layer")
     assert not hasattr(torch.nn, "no_such_layer")
@@ -248,7 +248,7 @@ def test_autocast_of_a_device_that_is_not_there(torch):
     [
         ("quantize_per_tensor", "no quantized tensors"),
         ("quantization", "no quantized tensors"),
-        ("fx", "no compiler"),
+        ("export", "no compiler"),
         ("sparse", "no sparse"),
     ],
 )

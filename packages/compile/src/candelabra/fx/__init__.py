@@ -23,7 +23,7 @@ def forward(self, x):
 
 from __future__ import annotations
 
-from . import experimental, immutable_collections, passes, subgraph_rewriter, traceback
+from . import annotate, experimental, immutable_collections, operator_schemas, passes, subgraph_rewriter, traceback
 from .codegen import CodeGen, PythonCode
 from .graph import Graph
 from .graph_module import GraphModule
@@ -36,6 +36,7 @@ from .tracing import PH, Tracer, wrap
 
 __all__ = [
     "PH", "Attribute", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "ParameterProxy", "Proxy", "PythonCode", "TraceError",
-    "Tracer", "Transformer", "experimental", "has_side_effect", "immutable_collections", "map_aggregate", "map_arg", "passes",
+    "Tracer", "Transformer", "annotate", "experimental", "has_side_effect", "immutable_collections", "map_aggregate", "map_arg",
+    "operator_schemas", "passes",
     "replace_pattern", "subgraph_rewriter", "symbolic_trace", "traceback", "wrap",
 ]  # fmt: skip

@@ -19,6 +19,8 @@ def annotate(val: Any, type: Any) -> Any:
     """
     if isinstance(val, Proxy):
         if val.node.type:
-            raise RuntimeError(f"Tried to annotate a value that already had a type on it! Existing type is {val.node.type}")
+            raise RuntimeError(
+                f"Tried to annotate a value that already had a type on it! Existing type is {val.node.type}"
+            )
         val.node.type = type
     return val

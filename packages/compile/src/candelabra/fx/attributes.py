@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra import Tensor, nn
+import candelabra.nn as nn
+from candelabra import Tensor
 
 __all__ = ["assign", "copy_attribute", "delete", "fetch", "has"]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import candelabra
 from candelabra import pytree
 
-from .naming import CUSTOM_BUILTINS, Namespace, is_ours, qualified_name, type_text
+from .naming import CUSTOM_BUILTINS, Namespace, is_ours, public_name, qualified_name, type_text
 from .node import Argument, Node, nodes_in
 
 __all__ = ["CodeGen", "PyTreeCodeGen", "PyTreeInfo", "PythonCode", "format_target"]
@@ -133,7 +133,9 @@ class _Writer:
     def add_global(self, hint: str, obj: Any) -> str:
         """Return the name of an object in the code, which is a global one if it needs to be."""
         if is_ours(obj) and obj is not candelabra.device and callable(obj):
-            return qualified_name(obj)
+            public = public_name(obj)
+            if public is not None:
+                return public
         name = self.namespace.create_name(hint.replace(".", "_"), obj if _can_be_key(obj) else None)
         if name not in self.globals:
             self.globals[name] = obj
@@ -218,7 +220,9 @@ class _Writer:
             if name in MAGIC_METHODS:
                 return f"{target} = {MAGIC_METHODS[name].format(*map(_operand, map(self.text, node.args)))}"
             if name in INPLACE_METHODS:
-                return f"{INPLACE_METHODS[name].format(*map(self.text, node.args))};  {target} = {self.text(node.args[0])}"
+                return (
+                    f"{INPLACE_METHODS[name].format(*map(self.text, node.args))};  {target} = {self.text(node.args[0])}"
+                )
         if function is getattr and len(node.args) == 2 and not node.kwargs:
             base, attribute = node.args
             if isinstance(base, Node) and isinstance(attribute, str) and attribute.isidentifier():
@@ -284,4 +288,3 @@ class PyTreeCodeGen(CodeGen):
         if self.pytree_info.out_spec is None:
             return outputs
         return pytree.tree_unflatten(outputs, self.pytree_info.out_spec)
-

@@ -5,7 +5,7 @@ A dictionary may have its keys in another order than that of the structure, and 
 
 from __future__ import annotations
 
-from collections import namedtuple  # noqa: PYI024  (the key of a type in the registry of pytrees)
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -63,9 +63,7 @@ def tree_flatten_spec(pytree: Any, spec: Any) -> list[Any]:
         )
     children = _FLATTEN[spec.type](pytree, spec)
     return [
-        leaf
-        for child, part in zip(children, spec.children(), strict=True)
-        for leaf in tree_flatten_spec(child, part)
+        leaf for child, part in zip(children, spec.children(), strict=True) for leaf in tree_flatten_spec(child, part)
     ]
 
 
@@ -78,7 +76,7 @@ register_pytree_flatten_spec(
     lambda entries, spec: [entries[key] for key in spec.context],
     lambda entries, spec: len(entries) == spec.num_children,
 )
-for _kind in (list, tuple, namedtuple):  # noqa: PYI024
+for _kind in (list, tuple, namedtuple):
     register_pytree_flatten_spec(
         _kind,  # type: ignore[arg-type]
         _in_order,

@@ -448,4 +448,3 @@ def _is_attribute(module: Any, path: str) -> bool:
             return False
         module = getattr(module, atom)
     return True
-

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from candelabra import nn
+import candelabra.nn as nn
 
 from . import attributes
 from .codegen import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo
@@ -145,9 +145,7 @@ class GraphModule(nn.Module):
         weakref.finalize(made, _forget_sources, files).atexit = False
         return super().__new__(made)
 
-    def __init__(
-        self, root: nn.Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule"
-    ) -> None:
+    def __init__(self, root: nn.Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
         type(self).__name__ = class_name
         referring = [node for node in graph.nodes if node.op in ("get_attr", "call_module")]
@@ -163,7 +161,7 @@ class GraphModule(nn.Module):
                         f"Node {node} referenced target {node.target} but that target was not provided in ``root``!"
                     )
             # Parents first: a module would replace the attributes set on it before.
-            for path in sorted({str(node.target) for node in referring}, key=lambda path: path.count(".")):
+            for path in sorted(dict.fromkeys(str(node.target) for node in referring), key=lambda path: path.count(".")):
                 attributes.assign(root[path], self, path)
         else:
             raise RuntimeError(f"Unsupported type {root} passed for root!")
@@ -396,4 +394,3 @@ def _readable(module: GraphModule, name: str) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join("    " + line if line.strip() else "" for line in text.rstrip("\n ").split("\n")) + "\n"
-

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from candelabra import nn
+import candelabra.nn as nn
 
 from . import attributes, traceback
 from .codegen import last_uses

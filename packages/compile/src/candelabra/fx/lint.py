@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from candelabra import Tensor, nn
+import candelabra.nn as nn
+from candelabra import Tensor
 
 from .node import LEGAL_OPS, Node
 

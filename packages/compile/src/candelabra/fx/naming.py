@@ -12,11 +12,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import candelabra
-from candelabra import nn, pytree
+import candelabra.nn as nn
+from candelabra import pytree
 
 from . import flatten_spec
 
-__all__ = ["CUSTOM_BUILTINS", "CustomBuiltin", "Namespace", "is_ours", "qualified_name", "snake_case", "type_text"]
+__all__ = [
+    "CUSTOM_BUILTINS",
+    "CustomBuiltin",
+    "Namespace",
+    "is_ours",
+    "public_name",
+    "qualified_name",
+    "snake_case",
+    "type_text",
+]
 
 
 class CustomBuiltin(NamedTuple):
@@ -26,7 +36,7 @@ class CustomBuiltin(NamedTuple):
     obj: Any
 
 
-#: Names in the repr of constants, and modules that all generated code sees: no node has one of them.
+#: Names in the repr of constants, and of modules that all generated code sees. No node has one.
 CUSTOM_BUILTINS: dict[str, CustomBuiltin] = {
     "inf": CustomBuiltin("from math import inf", float("inf")),
     "nan": CustomBuiltin("from math import nan", float("nan")),
@@ -69,14 +79,17 @@ def is_ours(obj: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _name_of_ours(func: Any) -> str | None:
+def public_name(func: Any) -> str | None:
+    """Return the dotted name of a function or class of Candelabra; None if it has none."""
+    if not is_ours(func):
+        return None
     name = getattr(func, "__qualname__", None) or func.__name__
     module = getattr(func, "__module__", None) or ""
     atoms = module.split(".")
     # The shortest path is the public one.
     for end in range(1, len(atoms) + 1):
         path = ".".join(atoms[:end])
-        found = sys.modules.get(path)
+        found = sys.modules.get(path) or _member(candelabra, path.removeprefix("candelabra."))
         if found is not None and _member(found, name) is func:
             return f"{path}.{name}"
     for path, namespace in _NAMESPACES:
@@ -86,6 +99,7 @@ def _name_of_ours(func: Any) -> str | None:
 
 
 def _member(namespace: Any, name: str) -> Any:
+    """Return an attribute by its dotted path, or None."""
     for atom in name.split("."):
         namespace = getattr(namespace, atom, None)
     return namespace
@@ -93,11 +107,6 @@ def _member(namespace: Any, name: str) -> Any:
 
 def qualified_name(func: Callable[..., Any]) -> str:
     """Return the dotted name of a function or class, by which generated code finds it.
-
-    Raises
-    ------
-    RuntimeError
-        If a function of Candelabra is not public under any name.
 
     Examples
     --------
@@ -110,11 +119,9 @@ def qualified_name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__name__", None) or type(func).__name__
     if getattr(builtins, name, None) is func:
         return name
-    if is_ours(func):
-        found = _name_of_ours(func)
-        if found is not None:
-            return found
-        raise RuntimeError(f"cannot find module for {func}: it has no public name in candelabra")
+    found = public_name(func) if is_ours(func) else None
+    if found is not None:
+        return found
     name = getattr(func, "__qualname__", name)
     if "<locals>" in name or "<lambda>" in name:
         name = func.__name__

@@ -60,7 +60,18 @@ _SIDE_EFFECTS: set[Any] = {
     operator.setitem,
 }
 _RANDOM = frozenset(
-    {"bernoulli", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"}
+    {
+        "bernoulli",
+        "multinomial",
+        "normal",
+        "rand",
+        "rand_like",
+        "randint",
+        "randint_like",
+        "randn",
+        "randn_like",
+        "randperm",
+    }
 )
 
 
@@ -437,12 +448,13 @@ class Node:
         """Return the arguments as the signature of the target orders them, or None if it is unknown."""
         from .operator_schemas import normalize_function, normalize_module
 
+        target: Any = self.target
         if self.op == "call_function":
             return normalize_function(
-                self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs
+                target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs
             )
         if self.op == "call_module":
-            return normalize_module(root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs)
+            return normalize_module(root, target, self.args, self.kwargs, normalize_to_only_use_kwargs)
         return None
 
     def __repr__(self) -> str:

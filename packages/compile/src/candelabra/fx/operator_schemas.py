@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import candelabra
 from candelabra import overrides
 
 from . import attributes
 from .naming import is_ours
-from .node import Node
 
-__all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = [
+    "ArgsKwargsPair", "check_for_mutable_operation", "get_signature_for_torch_op", "normalize_function", "normalize_module",
+]  # fmt: skip
 
 
 class ArgsKwargsPair(NamedTuple):
@@ -44,6 +48,26 @@ def get_signature_for_torch_op(op: Callable[..., Any]) -> list[inspect.Signature
     """
     signature = _signature(op) if is_ours(op) else None
     return None if signature is None else [signature]
+
+
+def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise an error if a call of a function of Candelabra changes one of its arguments.
+
+    Raises
+    ------
+    RuntimeError
+        If it works in place, or has ``out``.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra import fx
+    >>> fx.operator_schemas.check_for_mutable_operation(candelabra.relu, (candelabra.ones(2),), {})
+    """
+    name = getattr(target, "__name__", "")
+    is_in_place = name.endswith("_") and not name.endswith("__")
+    if is_ours(target) and (is_in_place or kwargs.get("inplace") or kwargs.get("out") is not None):
+        raise RuntimeError(f"Tried to trace mutable operation {target}. FX only supports functional code")
 
 
 def _bound(

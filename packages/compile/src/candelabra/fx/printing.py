@@ -21,9 +21,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """
     lines = [[str(cell) for cell in row] for row in rows]
     # Two more than the heading, as the library tabulate has them.
-    widths = [
-        max([len(header) + 2, *(len(line[column]) for line in lines)]) for column, header in enumerate(headers)
-    ]
+    widths = [max([len(header) + 2, *(len(line[column]) for line in lines)]) for column, header in enumerate(headers)]
     everything = [list(headers), ["-" * width for width in widths], *lines]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in everything

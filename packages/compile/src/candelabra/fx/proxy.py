@@ -19,8 +19,8 @@ from candelabra import Tensor, overrides
 
 from . import traceback
 from .immutable_collections import immutable_dict, immutable_list
-from .naming import is_ours
 from .node import Argument, Node, Target, base_types, map_aggregate, map_arg, target_text
+from .operator_schemas import check_for_mutable_operation
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -101,7 +101,7 @@ class TracerBase:
     ) -> Node:
         """Make a node of the graph; the arguments are those of a node."""
         if kind == "call_function" and self.check_mutable_operations:
-            _refuse_mutation(target, kwargs)
+            check_for_mutable_operation(target, args, kwargs)  # type: ignore[arg-type]
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         if traceback.has_preserved_node_meta():
             node.meta.update(traceback.get_current_meta())
@@ -168,7 +168,7 @@ class TracerBase:
             return slice(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
         if isinstance(a, range):
             return range(a.start, a.stop, a.step)
-        if isinstance(a, base_types) or isinstance(a, enum.Enum) or a is ...:
+        if isinstance(a, (base_types, enum.Enum)) or a is ...:
             return a
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
             fields = {field.name: self.create_arg(getattr(a, field.name)) for field in dataclasses.fields(a)}
@@ -217,14 +217,6 @@ class TracerBase:
     def keys(self, obj: Proxy) -> Any:
         """Return what ``keys`` of a proxy is, such as for ``**``; subclasses may know them."""
         return Attribute(obj, "keys")()
-
-
-def _refuse_mutation(target: Any, kwargs: dict[str, Any]) -> None:
-    name = getattr(target, "__name__", "")
-    if is_ours(target) and (
-        (name.endswith("_") and not name.endswith("__")) or kwargs.get("inplace") or kwargs.get("out") is not None
-    ):
-        raise RuntimeError(f"Tried to trace mutable operation {target}. FX only supports functional code")
 
 
 class GraphAppendingTracer(TracerBase):
@@ -282,6 +274,10 @@ class Proxy:
         memo[id(self)] = new
         new.__dict__.update(self.__dict__)
         return new
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any) -> Proxy: ...
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -346,7 +342,8 @@ def _is_only_a_method(function: Any) -> bool:
         name = function.name
         return getattr(candelabra, name, None) is not function and getattr(Tensor, name, None) is function
     return (
-        overrides.is_tensor_method_or_property(function) and getattr(candelabra, function.__name__, None) is not function
+        overrides.is_tensor_method_or_property(function)
+        and getattr(candelabra, function.__name__, None) is not function
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from candelabra import nn
+import candelabra.nn as nn
 
 from . import attributes
 from .graph import Graph
@@ -138,17 +138,14 @@ def _replace_pattern(
             new = replacement_callback(match, graph, pattern_graph)
         done.append(_replace_match(graph, match, new, changed))
     gm.recompile()
-    module = new.owning_module if matches and (new := common) is not None else None
     if isinstance(replacement, nn.Module):
         _copy_attributes(gm, replacement)
-    elif module is not None:
-        _copy_attributes(gm, module)
+    elif common is not None and common.owning_module is not None:
+        _copy_attributes(gm, common.owning_module)
     return done
 
 
-def _replace_match(
-    graph: Graph, match: InternalMatch, new: Graph, changed: dict[Node, Node]
-) -> ReplacedPatterns:
+def _replace_match(graph: Graph, match: InternalMatch, new: Graph, changed: dict[Node, Node]) -> ReplacedPatterns:
     parameters = [node for node in new.nodes if node.op == "placeholder"]
     if len(match.placeholder_nodes) != len(parameters):
         raise AssertionError(
@@ -160,15 +157,15 @@ def _replace_match(
     inside = {
         node for pattern, node in match.nodes_map.items() if pattern.op != "placeholder" and isinstance(node, Node)
     }
-    # Insert before the first user of the results, after all arguments.
+    # Insert before the first user of the results, if all arguments are known there.
     users = {user for node in match.returning_nodes for user in node.users if user not in inside}
     first = next((node for node in graph.nodes if node in users), None)
-    last = max(match.returning_nodes)
-    arguments = [value for value in values.values() if isinstance(value, Node)]
-    point = last
-    if arguments and max(arguments) > last and (first is None or max(arguments) < first):
-        point = max(arguments)
-    with graph.inserting_after(point):
+    known = [value for value in values.values() if isinstance(value, Node)]
+    if first is not None and all(value < first for value in known):
+        point = graph.inserting_before(first)
+    else:
+        point = graph.inserting_after(max([*known, *match.returning_nodes]))
+    with point:
         results = graph.graph_copy(new, values)
     made = [values[node] for node in new.nodes if node not in parameters and node in values]
     returned = list(results) if isinstance(results, list | tuple) else [results]
@@ -187,10 +184,10 @@ def _replace_match(
 
 def _copy_attributes(gm: GraphModule, replacement: nn.Module) -> None:
     """Give the module what the replacement refers to, and drop what nothing refers to any more."""
-    gm.delete_all_unused_submodules()
     for node in gm.graph.nodes:
         if node.op in ("call_module", "get_attr"):
             path = str(node.target)
             if not attributes.has(gm, path) and attributes.has(replacement, path):
                 attributes.copy_attribute(replacement, gm, path)
+    gm.delete_all_unused_submodules()
     gm.graph.lint()

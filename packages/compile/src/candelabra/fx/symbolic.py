@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from candelabra import nn
+import candelabra.nn as nn
 
 from .graph_module import GraphModule
 from .tracing import Tracer

@@ -12,7 +12,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, nn, pytree
+import candelabra.nn as nn
+from candelabra import Tensor, pytree
 
 from . import patching
 from .codegen import PyTreeCodeGen, PyTreeInfo
@@ -20,7 +21,7 @@ from .graph import Graph
 from .naming import is_ours
 from .node import Argument, base_types
 from .patching import Patches, is_fx_tracing, wrap
-from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+from .proxy import ParameterProxy, Scope, ScopeContextManager, TracerBase
 
 __all__ = ["PH", "PHBase", "PHWithMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing", "wrap"]
 
@@ -141,10 +142,11 @@ class Tracer(TracerBase):
         if name is None:
             return attr_val
         if name not in parameter_proxy_cache:
-            factory = None
+            # Subclasses may have a create_proxy from before its last parameter was added.
+            options: dict[str, Any] = {}
             if self.param_shapes_constant and isinstance(attr_val, nn.Parameter):
-                factory = lambda node: ParameterProxy(self, node, name, attr_val)  # noqa: E731
-            parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=factory)
+                options["proxy_factory_fn"] = lambda node: ParameterProxy(self, node, name, attr_val)
+            parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
         return parameter_proxy_cache[name]
 
     def path_of_module(self, mod: nn.Module) -> str:
@@ -212,10 +214,12 @@ class Tracer(TracerBase):
         analysed: Any = inspect.unwrap(root_fn)
         code = analysed.__code__
         count = code.co_argcount + code.co_kwonlyargcount
-        names = list(code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)])
-        is_variadic = code.co_kwonlyargcount > 0 or bool(
-            code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        names = list(
+            code.co_varnames[
+                : count + bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+            ]
         )
+        is_variadic = code.co_kwonlyargcount > 0 or bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
         args: list[Any] = []
         first = 0
         if is_module:
@@ -297,9 +301,7 @@ class Tracer(TracerBase):
 
     # ---- tracing
 
-    def trace(
-        self, root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
-    ) -> Graph:
+    def trace(self, root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
         """Return the graph of a module or function.
 
         Parameters

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from candelabra import nn
+import candelabra.nn as nn
 from candelabra.nn.utils.fusion import fuse_conv_bn_eval
 
 from ..graph import Graph
@@ -96,9 +96,7 @@ def remove_dropout(model: nn.Module) -> nn.Module:
     return DropoutRemover(symbolic_trace(model)).transform()
 
 
-def extract_subgraph(
-    orig_module: nn.Module, nodes: list[Node], inputs: list[Node], outputs: list[Node]
-) -> GraphModule:
+def extract_subgraph(orig_module: nn.Module, nodes: list[Node], inputs: list[Node], outputs: list[Node]) -> GraphModule:
     """Return a module of some nodes of a graph.
 
     Parameters

@@ -94,7 +94,5 @@ class ShapeProp(Interpreter):
     def propagate(self, *args: Any) -> Any:
         """Run the graph on some arguments, and return the result."""
         if self.fake_mode is not None:
-            args = tuple(
-                self.fake_mode.from_tensor(value) if isinstance(value, Tensor) else value for value in args
-            )
+            args = tuple(self.fake_mode.from_tensor(value) if isinstance(value, Tensor) else value for value in args)
         return super().run(*args)

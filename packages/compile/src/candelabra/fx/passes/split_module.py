@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from candelabra import nn
+import candelabra.nn as nn
 
 from .. import attributes
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
+from ..proxy import Proxy
 
 __all__ = ["Partition", "split_module"]
 
@@ -97,6 +98,7 @@ class _Splitter:
                 made.meta = node.meta.copy()
                 part.environment[node] = made
         for node, part in self.of.items():
+            inside = part.environment
             for used in node.all_input_nodes:
                 if used.op == "get_attr" and used not in part.environment:
                     part.environment[used] = self._attribute(used, part, qualname_map)
@@ -109,8 +111,8 @@ class _Splitter:
             made = part.graph.create_node(
                 node.op,
                 target,
-                map_arg(node.args, lambda n, part=part: part.environment[n]),
-                map_arg(node.kwargs, lambda n, part=part: part.environment[n]),
+                map_arg(node.args, inside.__getitem__),
+                map_arg(node.kwargs, inside.__getitem__),
                 node.name if keep_node_name else None,
                 node.type,
             )
@@ -213,8 +215,6 @@ def split_module(
             values[outputs[0]] = call
             continue
         if outputs:
-            from ..proxy import Proxy
-
             for position, node in enumerate(outputs):
                 values[node] = Proxy(call)[position].node
     for node in m.graph.nodes:

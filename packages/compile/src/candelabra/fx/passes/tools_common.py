@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import candelabra
-from candelabra import nn
+import candelabra.nn as nn
 
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -68,7 +68,8 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
     ready = [position for node, position in number.items() if not waiting[node]]
     heapq.heapify(ready)
     nodes = list(gm.graph.nodes)
-    made, copies = Graph(), {}
+    made = Graph()
+    copies: dict[Node, Node] = {}
     made._codegen = gm.graph._codegen
     while ready:
         node = nodes[heapq.heappop(ready)]
@@ -87,5 +88,3 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
 def legalize_graph(gm: GraphModule) -> GraphModule:
     """Order the nodes of a graph so that each comes after its arguments."""
     return stable_topological_sort(gm)
-
-

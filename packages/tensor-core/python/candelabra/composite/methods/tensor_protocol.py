@@ -420,7 +420,13 @@ def is_tensor(obj: Any) -> bool:
 
 @function(method=False)
 def _assert(condition: Any, message: str) -> None:
-    """Raise AssertionError if a condition does not hold. Tracers of programs record it."""
+    """Raise AssertionError if a condition does not hold. Tracers of programs record it.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra._assert(candelabra.ones(2).ndim == 1, "a vector")
+    """
     assert condition, message
 
 

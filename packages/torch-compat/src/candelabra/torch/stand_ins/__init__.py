@@ -34,6 +34,8 @@ FILES = {
     "_tensor_str": "internals.tensor_text",
     "_utils": "internals.common",
     "amp.autocast_mode": "autocasting",
+    "ao": "ao.package",
+    "ao.quantization": "ao.quantization",
     "backends": "backends.package",
     "backends.cpu": "backends.cpu",
     "backends.mha": "backends.mha",

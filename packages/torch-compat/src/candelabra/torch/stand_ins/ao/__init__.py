@@ -1,0 +1,1 @@
+"""``torch.ao``: what float models of libraries use of quantization."""
