@@ -126,6 +126,12 @@ def page(rows: list[tuple[str, str, str, float | None, float | None]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def store(recorded: dict[str, Any]) -> None:
+    """Write what was recorded, a program a line."""
+    lines = [f"{json.dumps(name)}:{json.dumps(recorded[name], separators=(',', ':'))}" for name in sorted(recorded)]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 def main() -> int:
     """Run the programs that are named, or all."""
     parser = argparse.ArgumentParser(prog="tests/ecosystem")
@@ -137,22 +143,20 @@ def main() -> int:
     options = parser.parse_args()
     chosen = options.names or names()
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
-    with ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(lambda name: run(name, options.record), chosen))
     rows = []
-    for name, result in zip(chosen, results, strict=True):
-        if options.record:
-            status, said = ("fails", result["error"]) if "error" in result else ("recorded", "")
-            if "error" not in result:
-                recorded[name] = result
-        else:
-            status, said = judged(name, result, recorded)
-        rows.append((name, status, said, result.get("seconds"), recorded.get(name, {}).get("seconds")))
-        print(f"{name}: {status} {said}")
-        if "trace" in result:
-            print(result["trace"])
-    if options.record:
-        RECORDED.write_text(json.dumps(recorded, sort_keys=True, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for name, result in zip(chosen, pool.map(lambda name: run(name, options.record), chosen), strict=True):
+            if options.record:
+                status, said = ("fails", result["error"]) if "error" in result else ("recorded", "")
+                if "error" not in result:
+                    recorded[name] = result
+                    store(recorded)
+            else:
+                status, said = judged(name, result, recorded)
+            rows.append((name, status, said, result.get("seconds"), recorded.get(name, {}).get("seconds")))
+            print(f"{name}: {status} {said}", flush=True)
+            if "trace" in result:
+                print(result["trace"], flush=True)
     if options.write:
         options.write.write_text(page(rows))
     passed = sum(status in ("passes", "recorded") for _, status, *_ in rows)
