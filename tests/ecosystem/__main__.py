@@ -118,7 +118,9 @@ def page(rows: list[tuple[str, str, str, float | None, float | None]]) -> str:
     ]
     for name, status, said, ours, theirs in rows:
         libraries, what = described(name)
-        shown = ", ".join(f"{library} {version(library)}".strip() for library in libraries.replace(" and ", ", ").split(", "))
+        shown = ", ".join(
+            f"{library} {version(library)}".strip() for library in libraries.replace(" and ", ", ").split(", ")
+        )
         told = status if not said else f"{status}: {said}"
         told = " ".join(told.split()).replace("|", "\\|")[:160]
         times = [f"{1e3 * seconds:.0f} ms" if seconds else "" for seconds in (ours, theirs)]

@@ -169,7 +169,9 @@ def _create_batched_inputs(
     return unflatten(inside, args_spec)
 
 
-def _unwrap_batched(batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable[..., Any]) -> Any:
+def _unwrap_batched(
+    batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable[..., Any]
+) -> Any:
     """Return the results with the batches of the layer of a level in `out_dims`."""
     layer = vmap_layer_of(vmap_level)
     results, structure = flatten(batched_outputs)
