@@ -118,12 +118,20 @@ def page(rows: list[tuple[str, str, str, float | None, float | None]]) -> str:
     ]
     for name, status, said, ours, theirs in rows:
         libraries, what = described(name)
-        shown = ", ".join(f"{library} {version(library)}".strip() for library in libraries.replace(" and ", ", ").split(", "))
+        shown = ", ".join(
+            f"{library} {version(library)}".strip() for library in libraries.replace(" and ", ", ").split(", ")
+        )
         told = status if not said else f"{status}: {said}"
         told = " ".join(told.split()).replace("|", "\\|")[:160]
         times = [f"{1e3 * seconds:.0f} ms" if seconds else "" for seconds in (ours, theirs)]
         lines.append(f"| {shown} | {what} | {told} | {times[0]} | {times[1]} |")
     return "\n".join(lines) + "\n"
+
+
+def store(recorded: dict[str, Any]) -> None:
+    """Write what was recorded, a program a line."""
+    lines = [f"{json.dumps(name)}:{json.dumps(recorded[name], separators=(',', ':'))}" for name in sorted(recorded)]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def main() -> int:
@@ -137,22 +145,20 @@ def main() -> int:
     options = parser.parse_args()
     chosen = options.names or names()
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
-    with ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(lambda name: run(name, options.record), chosen))
     rows = []
-    for name, result in zip(chosen, results, strict=True):
-        if options.record:
-            status, said = ("fails", result["error"]) if "error" in result else ("recorded", "")
-            if "error" not in result:
-                recorded[name] = result
-        else:
-            status, said = judged(name, result, recorded)
-        rows.append((name, status, said, result.get("seconds"), recorded.get(name, {}).get("seconds")))
-        print(f"{name}: {status} {said}")
-        if "trace" in result:
-            print(result["trace"])
-    if options.record:
-        RECORDED.write_text(json.dumps(recorded, sort_keys=True, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for name, result in zip(chosen, pool.map(lambda name: run(name, options.record), chosen), strict=True):
+            if options.record:
+                status, said = ("fails", result["error"]) if "error" in result else ("recorded", "")
+                if "error" not in result:
+                    recorded[name] = result
+                    store(recorded)
+            else:
+                status, said = judged(name, result, recorded)
+            rows.append((name, status, said, result.get("seconds"), recorded.get(name, {}).get("seconds")))
+            print(f"{name}: {status} {said}", flush=True)
+            if "trace" in result:
+                print(result["trace"], flush=True)
     if options.write:
         options.write.write_text(page(rows))
     passed = sum(status in ("passes", "recorded") for _, status, *_ in rows)

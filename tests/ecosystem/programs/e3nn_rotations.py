@@ -25,7 +25,12 @@ def main() -> dict[str, Any]:
     gap = (moved - made @ outputs.D_from_matrix(rotation).T).abs().max()
     gate = Gate("4x0e", [torch.relu], "2x0e", [torch.sigmoid], "2x1o")
     gated = gate(gate.irreps_in.randn(3, -1))
-    return {"made": made.std(), "equivariant": bool(gap < 1e-4), "gated": gated.sum(), "gradient": next(weights.parameters()).grad.norm()}
+    return {
+        "made": made.std(),
+        "equivariant": bool(gap < 1e-4),
+        "gated": gated.sum(),
+        "gradient": next(weights.parameters()).grad.norm(),
+    }
 
 
 if __name__ == "__main__":

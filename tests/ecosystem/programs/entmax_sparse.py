@@ -18,7 +18,11 @@ def main() -> dict[str, Any]:
         "normmax": normmax_bisect(scores, dim=-1), "top": sparsemax(scores, dim=-1, k=5),
     }.items():  # fmt: skip
         gradient = torch.autograd.grad(probabilities.square().sum(), scores, retain_graph=True)[0]
-        results[name] = {"zeros": int((probabilities == 0).sum()), "norm": probabilities.square().sum(), "gradient": gradient.norm()}
+        results[name] = {
+            "zeros": int((probabilities == 0).sum()),
+            "norm": probabilities.square().sum(),
+            "gradient": gradient.norm(),
+        }
     loss = SparsemaxLoss()(scores, torch.arange(6)) + Entmax15Loss()(scores, torch.arange(6))
     loss.backward()
     return {**results, "loss": loss, "gradient": scores.grad.norm()}

@@ -8,7 +8,6 @@ from typing import Any
 import pandas
 import torch
 from fastai.basics import DataLoaders, Learner, load_learner
-from fastai.callback.schedule import Learner as _  # noqa: F401: adds fit_one_cycle
 from fastai.data.core import DataLoader
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy

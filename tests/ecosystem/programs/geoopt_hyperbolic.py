@@ -26,7 +26,13 @@ def main() -> dict[str, Any]:
         (gap + value).backward()
         adam.step()
         descent.step()
-    return {"gap": gap, "value": value, "norm": point.norm(), "mobius": ball.mobius_add(place, target).norm(), "type": type(place).__name__}
+    return {
+        "gap": gap,
+        "value": value,
+        "norm": point.norm(),
+        "mobius": ball.mobius_add(place, target).norm(),
+        "type": type(place).__name__,
+    }
 
 
 if __name__ == "__main__":

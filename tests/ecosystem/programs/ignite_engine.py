@@ -20,7 +20,9 @@ def main() -> dict[str, Any]:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     loss_of = torch.nn.CrossEntropyLoss()
     trainer = create_supervised_trainer(net, optimizer, loss_of)
-    evaluator = create_supervised_evaluator(net, {"accuracy": Accuracy(), "loss": Loss(loss_of), "confusion": ConfusionMatrix(2)})
+    evaluator = create_supervised_evaluator(
+        net, {"accuracy": Accuracy(), "loss": Loss(loss_of), "confusion": ConfusionMatrix(2)}
+    )
     RunningAverage(output_transform=lambda loss: loss).attach(trainer, "loss")
     trainer.add_event_handler(Events.ITERATION_STARTED, LinearCyclicalScheduler(optimizer, "lr", 0.01, 0.2, 6))
     losses = []
@@ -30,13 +32,19 @@ def main() -> dict[str, Any]:
         evaluator.run(loader)
         losses.append([engine.state.metrics["loss"], evaluator.state.metrics["loss"]])
 
-    evaluator.add_event_handler(Events.COMPLETED, EarlyStopping(3, lambda engine: -engine.state.metrics["loss"], trainer))
+    evaluator.add_event_handler(
+        Events.COMPLETED, EarlyStopping(3, lambda engine: -engine.state.metrics["loss"], trainer)
+    )
     with tempfile.TemporaryDirectory() as folder:
         kept = Checkpoint({"net": net, "optimizer": optimizer}, DiskSaver(folder, create_dir=False), n_saved=1)
         trainer.add_event_handler(Events.EPOCH_COMPLETED, kept)
         trainer.run(loader, max_epochs=3)
         Checkpoint.load_objects({"net": net, "optimizer": optimizer}, torch.load(f"{folder}/{kept.last_checkpoint}"))
-    return {"losses": losses, "accuracy": evaluator.state.metrics["accuracy"], "confusion": evaluator.state.metrics["confusion"]}
+    return {
+        "losses": losses,
+        "accuracy": evaluator.state.metrics["accuracy"],
+        "confusion": evaluator.state.metrics["confusion"],
+    }
 
 
 if __name__ == "__main__":

@@ -103,7 +103,9 @@ class KnownNumbers:
             return input.mul_(mask) if inplace else input * mask
 
         def plain(*rest: Any, **options: Any) -> Any:
-            return self.fill(function(*rest, **options), self.uniform if name.startswith("rand_") or name == "rand" else self.normal)
+            return self.fill(
+                function(*rest, **options), self.uniform if name.startswith("rand_") or name == "rand" else self.normal
+            )
 
         found: Callable[..., Any] = locals().get(name) or plain
         return found
@@ -136,5 +138,3 @@ def known_numbers() -> Iterator[None]:
     finally:
         for owner, name, function in reversed(before):
             setattr(owner, name, function)
-
-

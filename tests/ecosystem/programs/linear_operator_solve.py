@@ -7,7 +7,12 @@ from typing import Any
 import linear_operator
 import torch
 from harness import run
-from linear_operator.operators import DiagLinearOperator, KroneckerProductLinearOperator, LowRankRootLinearOperator, ToeplitzLinearOperator
+from linear_operator.operators import (
+    DiagLinearOperator,
+    KroneckerProductLinearOperator,
+    LowRankRootLinearOperator,
+    ToeplitzLinearOperator,
+)
 
 
 def main() -> dict[str, Any]:
@@ -19,7 +24,9 @@ def main() -> dict[str, Any]:
     quadratic, determinant = matrix.inv_quad_logdet(right, logdet=True)
     (solved.sum() + quadratic + determinant).backward()
     toeplitz = ToeplitzLinearOperator(torch.tensor([4.0, 1.0, 0.5, 0.2, 0.1]))
-    kronecker = KroneckerProductLinearOperator(*(linear_operator.to_linear_operator(torch.eye(3) * 2 + 0.1) for _ in range(2)))
+    kronecker = KroneckerProductLinearOperator(
+        *(linear_operator.to_linear_operator(torch.eye(3) * 2 + 0.1) for _ in range(2))
+    )
     return {
         "solved": solved.norm(), "quadratic": quadratic, "determinant": determinant, "gradient": factor.grad.norm(),
         "product": toeplitz @ torch.ones(5), "trace": kronecker.to_dense().trace(), "root": kronecker.cholesky().to_dense().sum(),

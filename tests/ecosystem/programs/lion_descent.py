@@ -12,7 +12,9 @@ from torch import nn
 
 
 def main() -> dict[str, Any]:
-    net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(128, 5))
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(128, 5)
+    )
     optimizer = Lion(net.parameters(), lr=1e-3, weight_decay=1e-2)
     images, labels = torch.randn(16, 1, 16, 16), torch.arange(16) % 5
     losses = []

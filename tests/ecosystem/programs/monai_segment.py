@@ -18,7 +18,9 @@ warnings.filterwarnings("ignore")
 
 def main() -> dict[str, Any]:
     volume = torch.rand(1, 24, 24, 24)
-    change = Compose([ScaleIntensity(), NormalizeIntensity(), RandFlip(prob=1.0, spatial_axis=0), RandGaussianNoise(prob=0.0)])
+    change = Compose(
+        [ScaleIntensity(), NormalizeIntensity(), RandFlip(prob=1.0, spatial_axis=0), RandGaussianNoise(prob=0.0)]
+    )
     changed = torch.as_tensor(change(volume)).as_subclass(torch.Tensor)[None]
     labels = (changed > 0.5).long()
     net = UNet(3, 1, 2, channels=(8, 16), strides=(2,), num_res_units=1)

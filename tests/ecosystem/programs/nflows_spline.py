@@ -16,10 +16,15 @@ def main() -> dict[str, Any]:
     affine: list[Any] = []
     for _ in range(2):
         affine += [ReversePermutation(features=2), MaskedAffineAutoregressiveTransform(features=2, hidden_features=8)]
-    spline = MaskedPiecewiseRationalQuadraticAutoregressiveTransform(2, 8, context_features=1, tails="linear", tail_bound=3.0)
+    spline = MaskedPiecewiseRationalQuadraticAutoregressiveTransform(
+        2, 8, context_features=1, tails="linear", tail_bound=3.0
+    )
     flows = {
         "affine": (Flow(CompositeTransform(affine), StandardNormal([2])), None),
-        "spline": (Flow(spline, ConditionalDiagonalNormal([2], context_encoder=torch.nn.Linear(1, 4))), torch.linspace(-1, 1, 48)[:, None]),
+        "spline": (
+            Flow(spline, ConditionalDiagonalNormal([2], context_encoder=torch.nn.Linear(1, 4))),
+            torch.linspace(-1, 1, 48)[:, None],
+        ),
     }
     data = torch.randn(48, 2) @ torch.tensor([[1.0, 0.5], [0.0, 0.7]]) + 0.3
     results: dict[str, Any] = {}

@@ -14,7 +14,11 @@ def main() -> dict[str, Any]:
     parts = []
     for _ in range(3):
         net = normflows.nets.MLP([1, 16, 2], init_zeros=True)
-        parts += [normflows.flows.AffineCouplingBlock(net), normflows.flows.Permute(2, mode="swap"), normflows.flows.ActNorm(2)]
+        parts += [
+            normflows.flows.AffineCouplingBlock(net),
+            normflows.flows.Permute(2, mode="swap"),
+            normflows.flows.ActNorm(2),
+        ]
     model = normflows.NormalizingFlow(normflows.distributions.DiagGaussian(2), parts)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     target = normflows.distributions.TwoMoons()

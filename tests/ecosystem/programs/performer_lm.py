@@ -10,7 +10,9 @@ from performer_pytorch import Performer, PerformerLM
 
 
 def main() -> dict[str, Any]:
-    model = PerformerLM(num_tokens=32, max_seq_len=32, dim=32, depth=2, heads=2, nb_features=16, feature_redraw_interval=None)
+    model = PerformerLM(
+        num_tokens=32, max_seq_len=32, dim=32, depth=2, heads=2, nb_features=16, feature_redraw_interval=None
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     tokens = torch.arange(4 * 32).reshape(4, 32) * 5 % 31
     losses = []

@@ -16,7 +16,13 @@ def main() -> dict[str, Any]:
     results: dict[str, Any] = {}
     for backend in ("pytorch", "aten"):
         found = get_model_complexity_info(
-            net, (3, 16, 16), as_strings=False, print_per_layer_stat=False, verbose=False, backend=backend, ost=io.StringIO()
+            net,
+            (3, 16, 16),
+            as_strings=False,
+            print_per_layer_stat=False,
+            verbose=False,
+            backend=backend,
+            ost=io.StringIO(),
         )
         results[backend] = list(found)
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)

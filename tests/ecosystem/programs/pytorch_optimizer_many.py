@@ -8,7 +8,20 @@ import torch
 from harness import run
 from pytorch_optimizer import get_supported_lr_schedulers, load_optimizer
 
-NAMES = ["adabelief", "adan", "lamb", "lion", "madgrad", "radam", "ranger", "sophiah", "prodigy", "tiger", "came", "adafactor"]
+NAMES = [
+    "adabelief",
+    "adan",
+    "lamb",
+    "lion",
+    "madgrad",
+    "radam",
+    "ranger",
+    "sophiah",
+    "prodigy",
+    "tiger",
+    "came",
+    "adafactor",
+]
 
 
 def main() -> dict[str, Any]:

@@ -20,7 +20,13 @@ def main() -> dict[str, Any]:
     placed = apply_rotary_emb(pixels.get_axial_freqs(4, 8), torch.randn(1, 4, 8, 16))
     windows = LocalAttention(dim=16, window_size=8, causal=True, autopad=True)
     local = windows(queries, keys, values)
-    return {"attended": attended.norm(), "gradient": queries.grad.norm(), "frequencies": rotary.freqs.grad, "placed": placed.norm(), "local": local.norm()}
+    return {
+        "attended": attended.norm(),
+        "gradient": queries.grad.norm(),
+        "frequencies": rotary.freqs.grad,
+        "placed": placed.norm(),
+        "local": local.norm(),
+    }
 
 
 if __name__ == "__main__":

@@ -12,7 +12,17 @@ from safetensors.torch import load, load_file, load_model, save, save_file, save
 
 
 def main() -> dict[str, Any]:
-    dtypes = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
+    dtypes = [
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int8,
+        torch.uint8,
+        torch.bool,
+    ]
     tensors = {str(dtype).rpartition(".")[2]: (torch.randn(3, 4) * 3).to(dtype) for dtype in dtypes}
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
     net[1].weight = net[0].weight

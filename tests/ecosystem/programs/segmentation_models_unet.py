@@ -11,7 +11,9 @@ from harness import run
 
 
 def main() -> dict[str, Any]:
-    model = smp.Unet("resnet18", encoder_weights=None, in_channels=1, classes=1, encoder_depth=3, decoder_channels=(32, 16, 8))
+    model = smp.Unet(
+        "resnet18", encoder_weights=None, in_channels=1, classes=1, encoder_depth=3, decoder_channels=(32, 16, 8)
+    )
     loss_of = smp.losses.DiceLoss(mode="binary")
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     images = torch.randn(2, 1, 32, 32)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy
 import torch
 from harness import run
-from skorch import NeuralNetClassifier, NeuralNetRegressor
-from skorch.callbacks import EarlyStopping, LRScheduler
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from skorch import NeuralNetClassifier, NeuralNetRegressor
+from skorch.callbacks import EarlyStopping, LRScheduler
 
 
 class Net(torch.nn.Module):

@@ -17,7 +17,12 @@ def main() -> dict[str, Any]:
     )  # fmt: skip
     operations, parameters = thop.profile(net, inputs=(torch.randn(1, 3, 32, 32),), verbose=False)
     recurrent = thop.profile(nn.GRU(8, 16, batch_first=True), inputs=(torch.randn(2, 5, 8),), verbose=False)
-    return {"operations": operations, "parameters": parameters, "text": thop.clever_format([operations, parameters], "%.2f"), "gru": recurrent}
+    return {
+        "operations": operations,
+        "parameters": parameters,
+        "text": thop.clever_format([operations, parameters], "%.2f"),
+        "gru": recurrent,
+    }
 
 
 if __name__ == "__main__":

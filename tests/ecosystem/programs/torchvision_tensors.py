@@ -17,7 +17,15 @@ def main() -> dict[str, Any]:
     backbone.out_channels = 16  # type: ignore[assignment]
     anchors = AnchorGenerator(sizes=((16, 32),), aspect_ratios=((1.0,),))
     pool = ops.MultiScaleRoIAlign(["0"], output_size=3, sampling_ratio=2)
-    net = FasterRCNN(backbone, 3, rpn_anchor_generator=anchors, box_roi_pool=pool, min_size=64, max_size=64, box_batch_size_per_image=16)
+    net = FasterRCNN(
+        backbone,
+        3,
+        rpn_anchor_generator=anchors,
+        box_roi_pool=pool,
+        min_size=64,
+        max_size=64,
+        box_batch_size_per_image=16,
+    )
     images = torch.rand(2, 3, 64, 64)
     targets = [{"boxes": torch.tensor([[8.0, 8, 40, 40]]), "labels": torch.tensor([1])} for _ in range(2)]
     losses = net(images, targets)

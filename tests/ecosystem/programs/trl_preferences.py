@@ -30,16 +30,26 @@ def main() -> dict[str, Any]:
             pad_token_id=0, eos_token_id=1,
         )
     )  # fmt: skip
-    texts = Dataset.from_dict({"text": ["the cat sits here", "the dog runs there", "the cat runs here", "the dog sits there"]})
+    texts = Dataset.from_dict(
+        {"text": ["the cat sits here", "the dog runs there", "the cat runs here", "the dog sits there"]}
+    )
     pairs = Dataset.from_dict({
         "prompt": ["the cat ", "the dog ", "cat ", "dog "], "chosen": ["sits here", "runs there", "yes", "yes"],
         "rejected": ["runs there", "sits here", "no", "no"],
     })  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        tuned = SFTTrainer(model, SFTConfig(output_dir=folder, **OPTIONS), train_dataset=texts, processing_class=tokenizer)
+        tuned = SFTTrainer(
+            model, SFTConfig(output_dir=folder, **OPTIONS), train_dataset=texts, processing_class=tokenizer
+        )
         first = tuned.train().training_loss
         reference = copy.deepcopy(model)
-        preferred = DPOTrainer(model, reference, args=DPOConfig(output_dir=folder, **OPTIONS), train_dataset=pairs, processing_class=tokenizer)
+        preferred = DPOTrainer(
+            model,
+            reference,
+            args=DPOConfig(output_dir=folder, **OPTIONS),
+            train_dataset=pairs,
+            processing_class=tokenizer,
+        )
         second = preferred.train().training_loss
     return {"tuned": first, "preferred": second}
 

@@ -10,7 +10,9 @@ from x_transformers import AutoregressiveWrapper, Decoder, TransformerWrapper
 
 
 def main() -> dict[str, Any]:
-    layers = Decoder(dim=32, depth=2, heads=4, attn_kv_heads=2, rotary_pos_emb=True, ff_swish=True, ff_glu=True, use_rmsnorm=True)
+    layers = Decoder(
+        dim=32, depth=2, heads=4, attn_kv_heads=2, rotary_pos_emb=True, ff_swish=True, ff_glu=True, use_rmsnorm=True
+    )
     model = AutoregressiveWrapper(TransformerWrapper(num_tokens=32, max_seq_len=64, attn_layers=layers))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     tokens = torch.arange(4 * 33).reshape(4, 33) * 3 % 31

@@ -93,6 +93,16 @@ def outside() -> Iterator[None]:
         _state.depth += 1
 
 
+def layer_at(level: int) -> FunctorchLayer | None:
+    """Return the active layer of a level, 1 for the outermost, or None."""
+    return _state.stack[level - 1] if 0 < level <= _state.depth else None
+
+
+def are_transforms_active() -> bool:
+    """Return whether a function is being transformed on this thread."""
+    return _state.depth > 0
+
+
 def layer_of(arguments: tuple[Any, ...]) -> FunctorchLayer | None:
     """Return the innermost layer that any argument belongs to."""
     found: FunctorchLayer | None = None

@@ -198,6 +198,20 @@ def _assert_scalar(self: Any, assert_msg: str) -> None:
         raise RuntimeError(assert_msg)
 
 
+def _convolution(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int,
+    *settings: bool,
+) -> Any:  # fmt: skip
+    """Convolve in one, two or three dimensions. The settings are those of PyTorch's backends."""
+    dims = weight.ndim - 2
+    if dims not in (1, 2, 3):
+        raise RuntimeError(f"convolution(): expected a weight of 3 to 5 dimensions, but got {weight.ndim}")
+    if transposed:
+        function = getattr(candelabra, f"conv_transpose{dims}d")
+        return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return getattr(candelabra, f"conv{dims}d")(input, weight, bias, stride, padding, dilation, groups)
+
+
 def _is_all_true(self: Any) -> Any:
     """Return whether all elements of a bool tensor are true."""
     if self.dtype is not _C.bool:
@@ -215,7 +229,7 @@ def _sparse(*arguments: Any, **options: Any) -> NoReturn:
 #: Operators of ATen that Python has as syntax or by other names.
 _OWN: dict[str, Callable[..., Any]] = {
     "_assert_async": _assert_async, "_assert_scalar": _assert_scalar, "_is_all_true": _is_all_true,
-    "_conj": lambda self: self.conj(), "_pin_memory": lambda self, device=None: self.pin_memory(device),
+    "_convolution": _convolution, "convolution": _convolution, "_conj": lambda self: self.conj(), "_pin_memory": lambda self, device=None: self.pin_memory(device),
     "_sparse_addmm": _sparse, "_sparse_mm_reduce_impl": _sparse,
     "slice": _slice, "sym_size": _size, "sym_stride": _stride, "sym_numel": _C.Tensor.numel, "lift_fresh": lambda self: self,
     "_local_scalar_dense": _C.Tensor.item, "_unsafe_view": _C.Tensor.view,
@@ -227,6 +241,7 @@ _OWN_OVERLOADS = {
     "slice": ("Tensor", "Tensor_out"), "sym_size": ("default", "int"), "sym_stride": ("default", "int"), "sym_numel": ("default",),
     "_local_scalar_dense": ("default", "out"), "_unsafe_view": ("default", "out"), "lift_fresh": ("default",),
     "_assert_async": ("default", "msg"), "_assert_scalar": ("default",), "_is_all_true": ("default",), "_conj": ("default",),
+    "_convolution": ("default", "deprecated", "out"), "convolution": ("default", "out"),
     "_pin_memory": ("default", "out"), "_sparse_addmm": ("default", "out"), "_sparse_mm_reduce_impl": ("default",),
 }  # fmt: skip
 

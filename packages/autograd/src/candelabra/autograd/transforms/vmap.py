@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
-from ..functorch_layers import entered
+from ..functorch_layers import entered, layer_at, outside
 from ..structure import broadcast_prefix, flatten, unflatten
 from .vmap_layer import VmapLayer, out_of
 
@@ -77,9 +77,9 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        size, dims, leaves, structure = _flatten_batched(func, in_dims, args)
+        size, dims, leaves, structure = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None or chunk_size >= size:
-            return _mapped(func, size, dims, leaves, structure, out_dims, randomness, kwargs)
+            return _flat_vmap(func, size, dims, leaves, structure, out_dims, randomness, kwargs)
         chunks = []
         state = candelabra.get_rng_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
@@ -89,7 +89,7 @@ def vmap(
             part = [
                 leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)
             ]
-            chunks.append(_mapped(func, count, dims, part, structure, out_dims, randomness, kwargs))
+            chunks.append(_flat_vmap(func, count, dims, part, structure, out_dims, randomness, kwargs))
         _, results = flatten(chunks[0])
         places = broadcast_prefix(out_dims, results) or []
         columns = zip(*(flatten(chunk)[0] for chunk in chunks), strict=True)
@@ -104,8 +104,12 @@ def vmap(
     return batched
 
 
-def _flatten_batched(
-    func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]
+# Libraries whose containers vmap has to map as a whole replace the next three functions, by
+# PyTorch's names in torch._functorch.vmap.
+
+
+def _process_batched_inputs(
+    in_dims: Any, args: tuple[Any, ...], func: Callable[..., Any]
 ) -> tuple[int, list[int | None], list[Any], Structure]:
     """Return the batch size, and the dimensions, leaves and structure of the arguments."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
@@ -156,27 +160,53 @@ def _flatten_batched(
     return sizes[0], dims, leaves, structure
 
 
-def _mapped(
-    func: Callable[..., Any], size: int, dims: list[int | None], leaves: list[Any], structure: Structure, out_dims: Any, randomness: str,
-    kwargs: dict[str, Any],
-) -> Any:  # fmt: skip
-    layer = VmapLayer(size, randomness)
-    with entered(layer):
-        inside = [leaf if dim is None else layer.wrap(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
-        output = func(*unflatten(inside, structure), **kwargs)
-    results, result_structure = flatten(output)
-    places = broadcast_prefix(out_dims, result_structure)
+def _create_batched_inputs(
+    flat_in_dims: list[int | None], flat_args: list[Any], vmap_level: int, args_spec: Structure
+) -> Any:
+    """Return the arguments with tensors of the layer of a level."""
+    layer = vmap_layer_of(vmap_level)
+    inside = [leaf if dim is None else layer.wrap(leaf, dim) for leaf, dim in zip(flat_args, flat_in_dims, strict=True)]
+    return unflatten(inside, args_spec)
+
+
+def _unwrap_batched(
+    batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable[..., Any]
+) -> Any:
+    """Return the results with the batches of the layer of a level in `out_dims`."""
+    layer = vmap_layer_of(vmap_level)
+    results, structure = flatten(batched_outputs)
+    places = broadcast_prefix(out_dims, structure)
     if places is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
-            f"structure {flatten(out_dims)[1]} but outputs has structure {result_structure}."
+            f"structure {flatten(out_dims)[1]} but outputs has structure {structure}."
         )
-    layer.alive = True
-    try:
+    with outside():
         made = [_result(func, layer, result, place) for result, place in zip(results, places, strict=True)]
-    finally:
-        layer.alive = False
-    return unflatten(made, result_structure)
+    return unflatten(made, structure)
+
+
+def vmap_layer_of(level: int) -> VmapLayer:
+    """Return the active layer of a level.
+
+    Raises
+    ------
+    RuntimeError
+        If the level is not that of a vmap.
+    """
+    layer = layer_at(level)
+    if not isinstance(layer, VmapLayer):
+        raise RuntimeError(f"there is no vmap of the level {level}")
+    return layer
+
+
+def _flat_vmap(
+    func: Callable[..., Any], size: int, dims: list[int | None], leaves: list[Any], structure: Structure, out_dims: Any, randomness: str,
+    kwargs: dict[str, Any],
+) -> Any:  # fmt: skip
+    with entered(VmapLayer(size, randomness)) as layer:
+        inputs = _create_batched_inputs(dims, leaves, layer.number, structure)
+        return _unwrap_batched(func(*inputs, **kwargs), out_dims, layer.number, size, func)
 
 
 def _result(func: Callable[..., Any], layer: VmapLayer, result: Any, place: Any) -> Any:

@@ -54,6 +54,7 @@ FILES = {
     "distributed": "distributed",
     "distributions.utils": "distribution_utils",
     "futures": "futures",
+    "fx.experimental.proxy_tensor": "internals.guards",
     "hub": "internals.hub_names",
     "fx._compatibility": "graphs.compatibility",
     "fx.graph": "graphs.graph",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from candelabra import _C, Tensor, UntypedStorage
@@ -25,6 +26,7 @@ __all__ = [
     "_ExcludeDispatchKeyGuard",
     "_TensorBase",
     "_TensorMeta",
+    "_are_functorch_transforms_active",
     "_dispatch_has_kernel",
     "_dispatch_keys",
     "_get_dispatch_stack_at",
@@ -57,6 +59,12 @@ def _log_api_usage_metadata(event: str, metadata_map: dict[str, str]) -> None:
     """Do nothing, as PyTorch does without a logger."""
     if not isinstance(event, str) or not isinstance(metadata_map, dict):
         raise TypeError("_log_api_usage_metadata(): incompatible function arguments: expected a str and a dict")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Return whether a function is being transformed, by vmap, grad or another transform."""
+    layers = sys.modules.get("candelabra.autograd.functorch_layers")
+    return layers is not None and layers.are_transforms_active()
 
 
 def _get_tracing_state() -> None:

@@ -16,6 +16,7 @@ _DISTRIBUTIONS = {
 #: Candelabra's modules by PyTorch's, where the two have other names.
 COUNTERPARTS = {
     "_C._nn": "nn.functional",
+    "_functorch.vmap": "autograd.transforms.vmap",
     "_subclasses": "fake_tensor",
     "_subclasses.fake_tensor": "fake_tensor",
     "amp.autocast_mode": "amp",
@@ -74,7 +75,7 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
     "nn.modules.dropout": {"nn.modules.dropout": "_DropoutNd=_Dropout"},
     "nn.modules.transformer": {"nn.modules.transformer": "_get_activation_fn=_activation"},
     "nn.modules.linear": {"nn": "LazyLinear"},
-    "nn.modules.module": {"nn.modules.base.state_dict": "_IncompatibleKeys"},
+    "nn.modules.module": {"nn.modules.base.state_dict": "_EXTRA_STATE_KEY_SUFFIX=EXTRA_STATE _IncompatibleKeys"},
     "serialization": {"torch.stand_ins.types": "FILE_LIKE MAP_LOCATION"},
     "utils.hooks": {"nn.modules.base.backward_hook": "BackwardHook"},
 }

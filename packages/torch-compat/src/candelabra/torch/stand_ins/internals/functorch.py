@@ -7,7 +7,8 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.autograd import functorch_layers as _layers
 from candelabra.autograd.transforms.vmap import _name as _get_name
-from candelabra.autograd.transforms.vmap_layer import BatchedTensor, VmapLayer, out_of
+from candelabra.autograd.transforms.vmap import vmap_layer_of
+from candelabra.autograd.transforms.vmap_layer import BatchedTensor, out_of
 from candelabra.pytree import tree_flatten, tree_unflatten
 
 from ..pytree import _broadcast_to_and_flatten
@@ -18,14 +19,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _layer(function: str, level: int) -> VmapLayer:
-    stack = _layers._state.stack
-    layer = stack[level - 1] if 0 < level <= len(stack) else None
-    if not isinstance(layer, VmapLayer):
-        raise RuntimeError(f"{function}(): there is no vmap of the level {level}")
-    return layer
-
-
 def _add_batch_dim(self: Tensor, batch_dim: int, level: int) -> Tensor:
     """Return a tensor whose dimension is that over which the vmap of a level maps.
 
@@ -34,13 +27,14 @@ def _add_batch_dim(self: Tensor, batch_dim: int, level: int) -> Tensor:
     RuntimeError
         If there is no vmap of the level.
     """
-    return _layer("_add_batch_dim", level).wrap(self, batch_dim % self.ndim)
+    return vmap_layer_of(level).wrap(self, batch_dim % self.ndim)
 
 
 def _remove_batch_dim(self: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
     """Return a tensor with the dimension over which the vmap of a level maps, at `out_dim`."""
-    layer = _layer("_remove_batch_dim", level)
-    return out_of(layer, self, out_dim % (self.ndim + 1))
+    layer = vmap_layer_of(level)
+    with _layers.outside():
+        return out_of(layer, self, out_dim % (self.ndim + 1))
 
 
 def _maybe_remove_batch_dim(

@@ -1,4 +1,4 @@
-"""``torch._guards``: the mode of fake tensors that is active."""
+"""``torch._guards`` and ``torch.fx.experimental.proxy_tensor``: the modes that are active."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from candelabra import _C, pytree
 from candelabra.fake_tensor import FakeTensor, FakeTensorMode
 
-__all__ = ["active_fake_mode", "detect_fake_mode"]
+__all__ = ["active_fake_mode", "detect_fake_mode", "get_proxy_mode"]
 
 
 def active_fake_mode() -> FakeTensorMode | None:
@@ -23,3 +23,7 @@ def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
         return active
     leaves = pytree.tree_leaves(inputs)
     return next((leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor)), None)
+
+
+def get_proxy_mode() -> None:
+    """Return None: graphs are traced with proxies of ``torch.fx``, and no mode records operators."""

@@ -11,10 +11,38 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 
-_UNARY = (
-    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt sigmoid sign sin "
-    "sinh sqrt tan tanh trunc"
-).split()
+_UNARY = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "floor",
+    "frac",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "neg",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+]
 #: Of two lists, or of a list and a number, numbers, or a tensor of one element; by the function for
 #: tensors and the one for numbers.
 _BINARY = {
@@ -39,7 +67,9 @@ def _spread(count: int, value: Any) -> Sequence[Any]:
         if value.ndim == 1 and count > 1 and len(value) == count:
             return value.unbind()
         if value.numel() != 1:
-            raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {value.ndim} dimensions and {value.numel()} elements.")
+            raise RuntimeError(
+                f"scalar tensor expected to be 0 dim but it has {value.ndim} dimensions and {value.numel()} elements."
+            )
         return [value.reshape(())] * count
     if not isinstance(value, list | tuple):
         return [value] * count
@@ -107,7 +137,9 @@ def _ternary(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return zip(tensors, _spread(count, tensor1), _spread(count, tensor2), values, strict=True)
 
     def new(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> tuple[Tensor, ...]:
-        return tuple(function(a, b, c, value=_number(v)) for a, b, c, v in operands(self, tensor1, tensor2, value, scalars))
+        return tuple(
+            function(a, b, c, value=_number(v)) for a, b, c, v in operands(self, tensor1, tensor2, value, scalars)
+        )
 
     def in_place(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> Sequence[Tensor]:
         for a, b, c, v in operands(self, tensor1, tensor2, value, scalars):
@@ -124,7 +156,9 @@ def _number(value: Any) -> Any:
 def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> tuple[Tensor, ...]:
     tensors = _listed("_foreach_lerp", "self", 1, self)
     weights = _spread(len(tensors), weight)
-    return tuple(candelabra.lerp(a, b, w) for a, b, w in zip(tensors, _spread(len(tensors), tensors1), weights, strict=True))
+    return tuple(
+        candelabra.lerp(a, b, w) for a, b, w in zip(tensors, _spread(len(tensors), tensors1), weights, strict=True)
+    )
 
 
 def _foreach_lerp_(self: Any, tensors1: Any, weight: Any) -> Sequence[Tensor]:
