@@ -313,7 +313,18 @@ def tests_processors(session: nox.Session) -> None:
 @nox.session(name="tests-integration")
 def tests_integration(session: nox.Session) -> None:
     """Run the tests that need several packages, and the code of the guides."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "distributed", "array-api", "torch-compat", "vision-ops", "collectives-mpi"]
+    packages = [
+        *DEMO_PACKAGES,
+        "multiprocessing",
+        "utils",
+        "distributions",
+        "compile",
+        "distributed",
+        "array-api",
+        "torch-compat",
+        "vision-ops",
+        "collectives-mpi",
+    ]
     install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81")
     run_tests(session, ROOT / "tests" / "integration")
 

@@ -198,7 +198,8 @@ ops: Any = Operators()
 NOT_OVERRIDABLE = frozenset(
     {"__dir__", "__init_subclass__", "__class_getitem__", "__getattr__", "as_subclass", "new", "new_tensor"}
 )
-#: Functions that ``__torch_function__`` does not take over, as in PyTorch: they ask what an object is.
+#: Functions that ``__torch_function__`` does not take over, as in PyTorch: they ask what an object
+#: is.
 PLAIN_FUNCTIONS = frozenset({"is_storage", "is_tensor", "typename"})
 
 

@@ -93,7 +93,9 @@ def _class(name: str) -> type:
             raise RuntimeError(f"{name}: {_way_out()}")
 
         _classes[name] = type(
-            name, (), {"__init__": refuse, "__module__": "torch.distributed", "__doc__": f"Not available: {_way_out()}."}
+            name,
+            (),
+            {"__init__": refuse, "__module__": "torch.distributed", "__doc__": f"Not available: {_way_out()}."},
         )
     return _classes[name]
 
@@ -112,7 +114,11 @@ def names_of(module: str) -> dict[str, Any]:
     refused = {name: _class(name) for name in classes.split()} | {name: _function(name) for name in functions.split()}
     if not refused or not is_installed():
         return refused
-    place = "distributed.data_parallel" if module.startswith("nn.parallel") else module.replace("distributed.distributed_c10d", "distributed")
+    place = (
+        "distributed.data_parallel"
+        if module.startswith("nn.parallel")
+        else module.replace("distributed.distributed_c10d", "distributed")
+    )
     try:
         there = importlib.import_module(f"candelabra.{place}")
     except ModuleNotFoundError:
