@@ -278,3 +278,17 @@ def test_a_refused_composite_changes_nothing(device):
         with pytest.raises(RuntimeError, match="native_batch_norm"):
             F.batch_norm(candelabra.ones(sizes, device=device), mean, variance, weight, training=True)
     assert mean.tolist() == [0, 0, 0] and variance.tolist() == [1, 1, 1]
+
+
+def test_decompositions_of_nothing():
+    """Losses without classes, pooling to nothing and attention without keys, as the CPU has them."""
+    found = []
+    for device in ("cpu", "few"):
+        scores, ignored = candelabra.zeros(3, 0, device=device), candelabra.full((3,), -100, device=device)
+        losses = [F.nll_loss(scores, ignored, reduction=reduction) for reduction in ("none", "mean", "sum")]
+        pooled = OPERATORS["adaptive_avg_pool_backward"](candelabra.zeros(2, 3, 0, 0, device=device), [2, 3, 4, 4])
+        query, key = candelabra.ones(1, 1, 2, 4, device=device), candelabra.ones(1, 1, 0, 4, device=device)
+        attended = OPERATORS["_scaled_dot_product_attention"](query, key, key, None, False, 1.0)
+        found.append([tensor.cpu().numpy() for tensor in (*losses, pooled, *attended)])
+    for computed, expected in zip(*found, strict=True):
+        np.testing.assert_array_equal(computed, expected)

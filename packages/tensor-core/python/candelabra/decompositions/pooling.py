@@ -229,5 +229,7 @@ def adaptive_avg_pool(self: Tensor, output_size: Ints) -> Tensor:
 
 @decomposes("adaptive_avg_pool_backward")
 def adaptive_avg_pool_backward(grad: Tensor, input_size: Ints) -> Tensor:
+    if grad.numel() == 0:
+        return grad.new_zeros(input_size)
     windows, counts = _adaptive(input_size[2:], grad.shape[2:], grad)
     return _spread(grad, windows, input_size, counts)

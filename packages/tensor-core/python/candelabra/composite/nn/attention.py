@@ -48,7 +48,8 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, s
         later = at[1] > OPERATORS["unsqueeze"](at[0], 1)
         scores = OPERATORS["masked_fill"](scores, later, -math.inf)
     if scores.numel() == 0:
-        return scores, OPERATORS["sum"](scores, -1)
+        # A row without keys is a fully masked one.
+        return scores, OPERATORS["sum"](scores, -1) + math.inf
     largest = OPERATORS["amax"](scores.detach(), -1, True)
     empty = largest == -math.inf
     powers = _exp(scores - OPERATORS["masked_fill"](largest, empty, 0.0))
