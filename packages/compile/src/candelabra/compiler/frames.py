@@ -22,7 +22,7 @@ def is_inside(file: str | None) -> bool:
 
     Its code reads no state that a program changes, or state that the core guards.
     """
-    if not file or file.startswith("<frozen"):
+    if not file or file.startswith(("<frozen", "<candelabra")):
         return True
     if file.startswith(_LIBRARY):
         inside = not file.startswith(_SITES)
@@ -60,7 +60,7 @@ class RanCode:
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
             code = frame.f_code
-            if code not in self.codes and not is_inside(code.co_filename) and not _is_of_candelabra(frame):
+            if code not in self.codes and not is_inside(code.co_filename):
                 self.codes[code] = frame.f_globals
         elif event == "c_call" and self.effect is None and _has_effect(argument):
             self.effect = (argument.__name__, *line_of(frame))
@@ -70,11 +70,6 @@ class RanCode:
     def names(self) -> set[str]:
         """Return the names of globals and attributes that the code uses, and those of its parts."""
         return {name for code in self.codes for name in names_of(code)}
-
-
-def _is_of_candelabra(frame: FrameType) -> bool:
-    """Return whether a frame runs code that Candelabra has made, such as formulas of gradients."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0] == "candelabra"
 
 
 def _has_effect(function: Any) -> bool:
