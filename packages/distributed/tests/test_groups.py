@@ -21,6 +21,11 @@ def world():
         dist.destroy_process_group()
 
 
+def test_names_that_libraries_use():
+    assert dist.ReduceOp.RedOpType.SUM is dist.ReduceOp.SUM
+    assert dist.default_pg_timeout == timedelta(minutes=30)
+
+
 def test_before_and_after():
     assert dist.is_available() and not dist.is_initialized() and dist.group.WORLD is None
     for call in (dist.get_rank, dist.get_world_size, dist.get_backend, dist.barrier, dist.new_group):

@@ -100,7 +100,13 @@ def test_a_shallow_copy(traced):
     traced.meta["note"] = 1
     made = copy.copy(traced)
     assert made.block is not traced.block and made.get_submodule("block.0") is traced.get_submodule("block.0")
-    assert made.meta is traced.meta
+    assert made.meta is traced.meta and traced.graph.owning_module is traced
+
+
+def test_replicas(traced):
+    x = candelabra.ones(1, 2)
+    for made in nn.parallel.replicate(traced, ["cpu", "cpu"]):
+        assert candelabra.equal(made(x), traced(x))
 
 
 def test_pickles_of_wrapped_functions_and_containers():

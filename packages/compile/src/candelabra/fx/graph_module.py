@@ -313,6 +313,13 @@ class GraphModule(nn.Module):
     def __copy__(self) -> GraphModule:
         made = GraphModule(self, self.graph, type(self).__name__)
         made.meta = getattr(self, "meta", {})
+        # Both run the graph, which refers to this one still.
+        self.graph.owning_module = self
+        return made
+
+    def _replicate_for_data_parallel(self) -> Any:
+        made = copy.copy(self)
+        made.__dict__["_is_replica"] = True
         return made
 
     # ---- printing

@@ -167,6 +167,8 @@ def tracing(patches: Patches) -> Iterator[None]:
 
 _plain_call = nn.Module.__call__
 _plain_get = nn.Module.__getattribute__
+#: What modules give out that tracers may replace.
+_TRACED = (Tensor, nn.Module)
 
 
 def module_call(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -198,11 +200,15 @@ def tracing_modules(
 
     def traced_get(self: nn.Module, name: str) -> Any:
         value = _plain_get(self, name)
-        if isinstance(value, Tensor | nn.Module) and threading.get_ident() == thread:
-            state = _plain_get(self, "__dict__")
-            if any(name in state.get(table, ()) for table in ("_parameters", "_buffers", "_modules")):
-                return get(name, value)
-        return value
+        if not isinstance(value, _TRACED) or threading.get_ident() != thread:
+            return value
+        state = _plain_get(self, "__dict__")
+        is_registered = (
+            name in state.get("_parameters", ())
+            or name in state.get("_modules", ())
+            or name in state.get("_buffers", ())
+        )
+        return get(name, value) if is_registered else value
 
     nn.Module.__call__ = traced_call  # type: ignore[method-assign]
     nn.Module.__getattribute__ = traced_get  # type: ignore[method-assign]

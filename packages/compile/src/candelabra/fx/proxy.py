@@ -314,8 +314,6 @@ class Proxy:
         cls, orig_method: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = {} if kwargs is None else kwargs
-        if orig_method is candelabra.is_tensor:
-            return False
         tracers: dict[TracerBase, None] = {}
 
         def note(a: Any) -> Any:

@@ -101,6 +101,8 @@ class Tracer(TracerBase):
         self.root_module_name = ""
         self.submodule_paths: dict[nn.Module, str] | None = None
         self.tensor_attrs: dict[Tensor, str] = {}
+        #: The parameters of the root and their names, by identity.
+        self._parameters: dict[int, tuple[str, Tensor]] = {}
         self.scope = Scope("", None)
         self.module_stack: OrderedDict[str, tuple[str, Any]] = OrderedDict()
         self._qualname_counter: dict[str, int] = collections.defaultdict(int)
@@ -136,8 +138,10 @@ class Tracer(TracerBase):
         """Return what the program gets for a parameter, buffer or module: a proxy for parameters."""
         if not isinstance(attr_val, Tensor):
             return attr_val
-        name = _named(self.root.named_parameters(), attr_val)
-        if name is None and self.proxy_buffer_attributes:
+        name = None
+        if isinstance(attr_val, nn.Parameter):
+            name = self._name_of_parameter(attr_val)
+        elif self.proxy_buffer_attributes:
             name = _named(self.root.named_buffers(), attr_val)
         if name is None:
             return attr_val
@@ -148,6 +152,10 @@ class Tracer(TracerBase):
                 options["proxy_factory_fn"] = lambda node: ParameterProxy(self, node, name, attr_val)
             parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
         return parameter_proxy_cache[name]
+
+    def _name_of_parameter(self, parameter: Tensor) -> str | None:
+        found = self._parameters.get(id(parameter))
+        return _named(self.root.named_parameters(), parameter) if found is None else found[0]
 
     def path_of_module(self, mod: nn.Module) -> str:
         """Return the dotted path of a module in the root.
@@ -177,7 +185,7 @@ class Tracer(TracerBase):
     def create_arg(self, a: Any) -> Argument:
         """Return what stands for a value in the arguments of a node: for tensors, attributes of the root."""
         if isinstance(a, nn.Parameter):
-            name = _named(self.root.named_parameters(), a)
+            name = self._name_of_parameter(a)
             if name is None:
                 raise NameError("parameter is not a member of this module")
             return self.create_node("get_attr", name, (), {})
@@ -325,6 +333,7 @@ class Tracer(TracerBase):
         self.graph = Graph(tracer_cls=getattr(self, "__class__", None))
         self.tensor_attrs = {}
         self._collect_tensors(self.root, [])
+        self._parameters = {id(parameter): (name, parameter) for name, parameter in self.root.named_parameters()}
         if not isinstance(fn, FunctionType):
             raise AssertionError(f"Expected FunctionType, got {type(fn)}")
         names = inspect.unwrap(fn).__globals__
@@ -350,6 +359,7 @@ class Tracer(TracerBase):
                 self.create_node("output", "output", (self.create_arg(fn(*args)),), {})
         finally:
             self.submodule_paths = None
+            self._parameters = {}
         return self.graph
 
     def _collect_tensors(self, module: nn.Module, atoms: list[str]) -> None:

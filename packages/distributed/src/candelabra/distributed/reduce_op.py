@@ -27,6 +27,9 @@ class ReduceOp(enum.Enum):
     PREMUL_SUM = 8
 
 
+# In PyTorch, the operations are of a class within this one, which libraries name.
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
 #: The names that engines know.
 _NAMES = {
     ReduceOp.SUM: "sum", ReduceOp.AVG: "mean", ReduceOp.PRODUCT: "product", ReduceOp.MIN: "min", ReduceOp.MAX: "max",

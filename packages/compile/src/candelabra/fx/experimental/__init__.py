@@ -1,7 +1,7 @@
-"""Fusion of layers, and questions about symbolic sizes."""
+"""Graphs of operators, fusion of layers, and questions about symbolic sizes."""
 
 from __future__ import annotations
 
-from . import optimization, symbolic_shapes
+from . import optimization, proxy_tensor, symbolic_shapes
 
-__all__ = ["optimization", "symbolic_shapes"]
+__all__ = ["optimization", "proxy_tensor", "symbolic_shapes"]

@@ -58,6 +58,7 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
     "autograd.profiler_util": {"autograd.profiler": "EventList FunctionEvent FunctionEventAvg"},
     "_C._nn": {"nn.modules.base.conversion": "_parse_to"},
     "distributions.transforms": {"distributions.transforms.base": "_InverseTransform"},
+    "distributed.constants": {"distributed": "default_pg_timeout"},
     "fft": {"": "Tensor"},
     "functional": {
         "": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum istft "
