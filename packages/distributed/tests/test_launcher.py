@@ -10,12 +10,16 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from programs import environment
 
+from candelabra.distributed.run import agent
 from candelabra.distributed.run.arguments import read_arguments
 from candelabra.distributed.run.shared_memory import sweep
+from candelabra.distributed.run.workers import Worker
+from candelabra.distributed.store import wire
 
 PLAIN = "import os, sys, time\n"
 
@@ -231,3 +235,26 @@ def test_shared_memory_of_dead_processes_is_removed(tmp_path, monkeypatch):
         (tmp_path / name).write_text("")
     sweep("candelabra")  # the hash that MPICH has been seen to make of this name
     assert [file.name for file in tmp_path.iterdir()] == ["mpich_shm_235ad581_0"]
+
+
+def test_a_machine_reports_its_stopped_process_to_the_server(monkeypatch):
+    """The server sees the processes of its own machine only."""
+    monkeypatch.setattr(agent, "STOPPED", 0.0)
+    sent = []
+    made = agent.Agent(read_arguments(["x.py"]))
+    made._world = "job.0"
+    made._channel = SimpleNamespace(send=lambda code, parts: sent.append((code, parts)))
+    with subprocess.Popen(["sleep", "100"]) as process:
+        worker = Worker(3, 0, process, -1)
+        workers = SimpleNamespace(running=lambda: [worker])
+        made._look_for_stopped(workers)
+        assert not sent
+        process.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + 10
+        while not sent and time.monotonic() < end:
+            made._look_for_stopped(workers)
+        made._look_for_stopped(workers)
+        process.kill()
+    ((code, parts),) = sent
+    assert code == wire.DEATH and parts[:3] == [b"job.0", b"3", str(process.pid).encode()]
+    assert parts[3].startswith(b"was stopped and has not gone on for") and parts[4] == b"null"

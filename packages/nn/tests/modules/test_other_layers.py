@@ -1,5 +1,6 @@
 """Test embedding, dropout, padding, distances, attention and flattening."""
 
+import importlib.util
 import warnings
 
 import numpy as np
@@ -276,3 +277,13 @@ def test_data_parallel_uses_the_accelerator():
         assert nn.DataParallel(nn.Linear(2, 1), device_ids=[0]).device_ids == [candelabra.device("cpu")]
     finally:
         candelabra.accelerator.use(None)
+
+
+def test_distributed_data_parallel_is_in_another_package():
+    parallel = nn.parallel
+    assert not hasattr(parallel, "absent")
+    if importlib.util.find_spec("candelabra.distributed") is None:
+        with pytest.raises(AttributeError, match="pip install candelabra-distributed"):
+            parallel.DistributedDataParallel
+    else:
+        assert issubclass(parallel.DistributedDataParallel, nn.Module)

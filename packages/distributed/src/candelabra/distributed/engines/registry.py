@@ -79,7 +79,7 @@ def engine_of(name: str) -> Engine:
         warnings.warn(
             f"the backend {name!r} is carried out by {wanted!r} here: Candelabra has no {name} of its own",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     if wanted not in _engines:
         _engines[wanted] = _load(wanted)

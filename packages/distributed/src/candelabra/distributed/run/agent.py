@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from datetime import timedelta
 from types import FrameType
 
@@ -17,6 +18,7 @@ from ..job import WORLD
 from ..status_memory import VARIABLE, StatusMemory
 from ..store import PrefixStore, TCPStore, wire
 from ..store.client import Connection
+from ..store.health_board import STOPPED, is_stopped, stopped_text
 from ..store.pmi import kvs_name
 from ..store.server import StoreServer
 from .arguments import Settings
@@ -191,6 +193,7 @@ class Agent:
             else None
         )
         while workers.running():
+            self._look_for_stopped(workers)
             workers.wait(self._settings.monitor_interval if others else _LOOK, self._note_end)
             if self._server is not None and self._news is None:
                 self._news = self._server.health.failure(self._world)
@@ -204,16 +207,33 @@ class Agent:
                 return False
         return others is None or others.wait_for_end()
 
+    def _look_for_stopped(self, workers: Workers) -> None:
+        """Tell another machine's server which processes are stopped; it sees only its own."""
+        if self._channel is None:
+            return
+        now = time.monotonic()
+        for worker in workers.running():
+            if not is_stopped(worker.process.pid):
+                worker.stopped_since = None
+            elif worker.stopped_since is None:
+                worker.stopped_since = now
+            elif now - worker.stopped_since >= STOPPED and self._news is None:
+                self._news = f"rank {worker.rank} (process {worker.process.pid}) {stopped_text()}"
+                self._report(worker, stopped_text())
+
     def _note_end(self, worker: Worker) -> None:
         if worker.status == 0:
             return
         if not worker.was_told_to_end:
             self._failures.append(worker)
+        self._report(worker, worker.ending())
+
+    def _report(self, worker: Worker, how: str) -> None:
         activity = self._status.read(worker.local_rank) if self._status is not None else None
         if self._server is not None:
-            self._server.health.report_death(self._world, worker.rank, worker.process.pid, worker.ending(), activity)
+            self._server.health.report_death(self._world, worker.rank, worker.process.pid, how, activity)
         elif self._channel is not None:
-            parts = [self._world, str(worker.rank), str(worker.process.pid), worker.ending(), json.dumps(activity)]
+            parts = [self._world, str(worker.rank), str(worker.process.pid), how, json.dumps(activity)]
             self._channel.send(wire.DEATH, [part.encode() for part in parts])
 
     def _close(self) -> None:

@@ -40,6 +40,7 @@ class Worker:
     log: Path | None = None
     status: int | None = None
     ended_at: float = 0.0
+    stopped_since: float | None = None
     #: The launcher has told it to end.
     was_told_to_end: bool = False
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ..errors import DistBackendError, DistNetworkError, DistStoreError
 from . import wire
-from .addresses import resolve
+from .addresses import notice_dead_peers, resolve
 from .base import missing_keys
 
 _RETRY = 0.05
@@ -61,7 +61,7 @@ class Connection:
                     made.close()
                     problem = error
                     continue
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                notice_dead_peers(made)
                 return made
             if time.monotonic() + _RETRY > end:
                 raise DistNetworkError(

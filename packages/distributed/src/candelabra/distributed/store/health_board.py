@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Seconds for which the server waits for the launcher to say how a process has ended.
 _CAUSE = 0.25
 #: Seconds after which a stopped process counts as failed.
-_STOPPED = 4.0
+STOPPED = 4.0
 
 
 class Activity:
@@ -166,11 +166,8 @@ class HealthBoard:
                     member.stopped_since = None
                 elif member.stopped_since is None:
                     member.stopped_since = now
-                elif now - member.stopped_since >= _STOPPED and world.failure is None:
-                    self._fail(
-                        world,
-                        f"{member.named()} was stopped and has not gone on for {_STOPPED:g} s{member.activity.phrase()}",
-                    )
+                elif now - member.stopped_since >= STOPPED and world.failure is None:
+                    self._fail(world, f"{member.named()} {stopped_text()}{member.activity.phrase()}")
 
     def failure(self, world: str) -> str | None:
         """Return what has failed first in a world, or None; for the launcher in the server's process."""
@@ -206,6 +203,11 @@ class HealthBoard:
         for member in world.members.values():
             if member.lost_at is None:
                 self._server.send(member.peer, code, parts)
+
+
+def stopped_text() -> str:
+    """Return the words for a process that is stopped."""
+    return f"was stopped and has not gone on for {STOPPED:g} s"
 
 
 def is_stopped(process: int) -> bool:

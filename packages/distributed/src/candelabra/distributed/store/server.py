@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from . import wire
-from .addresses import listen
+from .addresses import listen, notice_dead_peers
 from .health_board import HealthBoard
 from .pmi import PmiService
 from .table import Missing, Table
@@ -162,8 +162,7 @@ class StoreServer:
             except OSError:
                 return
             connection.setblocking(False)
-            if connection.family in (socket.AF_INET, socket.AF_INET6):
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            notice_dead_peers(connection)
             peer = Peer(connection)
             self._selector.register(connection, selectors.EVENT_READ, peer)
             self.send_bytes(peer, wire.MAGIC + peer.nonce)
