@@ -78,7 +78,7 @@ class PmiServer:
 
 
 def start_ranks(
-    script: str, arguments: list[str], ranks: int, folder: Path, timeout: float = 60.0
+    script: str, arguments: list[str], ranks: int, folder: Path, timeout: float = 240.0
 ) -> list[dict[str, str]]:
     """Run ``SCRIPT.py`` of this folder on some ranks. Each writes a dictionary of what it has found
     to ``RANK.json``: a text for each check, empty where it has passed.

@@ -55,7 +55,7 @@ def _candidates() -> Iterator[Path | str]:
         files = []
     for file in files:
         if file.name == _NAME:
-            yield Path(str(file.locate()))
+            yield Path(os.path.normpath(str(file.locate())))
     for prefix in dict.fromkeys((sys.prefix, sysconfig.get_path("data"))):
         yield Path(prefix) / "lib" / _NAME
     for variable in ("I_MPI_ROOT", "MPI_HOME"):
