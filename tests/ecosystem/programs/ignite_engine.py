@@ -39,7 +39,7 @@ def main() -> dict[str, Any]:
         kept = Checkpoint({"net": net, "optimizer": optimizer}, DiskSaver(folder, create_dir=False), n_saved=1)
         trainer.add_event_handler(Events.EPOCH_COMPLETED, kept)
         trainer.run(loader, max_epochs=3)
-        Checkpoint.load_objects({"net": net, "optimizer": optimizer}, torch.load(f"{folder}/{kept.last_checkpoint}"))
+        Checkpoint.load_objects({"net": net, "optimizer": optimizer}, torch.load(kept.last_checkpoint))
     return {
         "losses": losses,
         "accuracy": evaluator.state.metrics["accuracy"],

@@ -14,8 +14,11 @@ from candelabra._C import default_generator, device
 from candelabra.autograd.checkpoint import CheckpointError, checkpoint, checkpoint_sequential, set_checkpoint_early_stop
 from candelabra.autograd.checkpoint import _Reentrant as CheckpointFunction
 
+from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "DefaultDeviceType", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext",
+    "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
     "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 

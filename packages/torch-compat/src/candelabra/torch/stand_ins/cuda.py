@@ -26,7 +26,7 @@ _STORAGES = {
     for name, dtype in ((name, getattr(candelabra, of)) for of, name in CLASS_NAMES.items())
 }
 
-__all__ = ["CudaError", "DeferredCudaCallError", *_TYPES, *_STORAGES]
+__all__ = ["CudaError", "DeferredCudaCallError", "_initialized", *_TYPES, *_STORAGES]
 globals().update(_TYPES | _STORAGES)
 #: What a call of the CUDA runtime that fails raises.
 CudaError = AcceleratorError
@@ -34,3 +34,13 @@ CudaError = AcceleratorError
 
 class DeferredCudaCallError(Exception):
     """What was to be done once CUDA is used has failed."""
+
+
+class _Initialized:
+    """Whether a CUDA device has been used, asked when it is a condition."""
+
+    def __bool__(self) -> bool:
+        return candelabra.cuda.is_initialized()
+
+
+_initialized = _Initialized()

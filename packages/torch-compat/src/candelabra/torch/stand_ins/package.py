@@ -20,6 +20,7 @@ from .futures import Future
 from .internals import absent_dtypes, checks
 from .internals.absent_dtypes import *  # noqa: F403
 from .internals.checks import *  # noqa: F403
+from .internals.jit_annotations import TensorType
 from .jit import ScriptFunction, ScriptModule, fork, wait
 from .operators import foreach
 from .operators.dispatch_keys import DispatchKey, DispatchKeySet
@@ -32,7 +33,7 @@ from .version import __version__
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "Event", "Future", "StorageBase", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction",
+    "DispatchKey", "DispatchKeySet", "Event", "Future", "StorageBase", "TensorType", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction",
     "ScriptModule", "Stream", "SymBool", "SymFloat", "SymInt", "Tag", "autocast_decrement_nesting",
     "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi", "convolution", "fork",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack", "has_mkl",

@@ -13,7 +13,7 @@ _REFUSED = (
     "prepare_qat", "quantize", "quantize_dynamic", "quantize_qat",
 )  # fmt: skip
 
-__all__ = ["DeQuantStub", "QuantStub", *_REFUSED]
+__all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub", *_REFUSED]
 
 
 class _Marker(Module):
@@ -33,6 +33,19 @@ class QuantStub(_Marker):
 
 class DeQuantStub(_Marker):
     """Marks where a quantized model returns to floating point; in a float model, it returns its input."""
+
+
+class _Quantizer(Module):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        raise RuntimeError(f"torch.ao.quantization.{type(self).__name__}: there are no quantized tensors on Candelabra")
+
+
+class FakeQuantizeBase(_Quantizer):
+    """The base of modules that imitate quantization; there are none."""
+
+
+class ObserverBase(_Quantizer):
+    """The base of modules that observe ranges for quantization; there are none."""
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
