@@ -1,7 +1,10 @@
 """What recording systems get silently wrong: right here, or refused with the reason."""
 
+import os
 import random
+import time
 import warnings
+from collections import deque
 
 import numpy
 import pytest
@@ -147,16 +150,25 @@ def test_an_entry_of_a_list_is_not_frozen():
     assert is_replayed(agrees(lambda x: x * factors[1], randoms(20), change))
 
 
+def ticks():
+    """A number of state that no guard watches, another one in each call."""
+    number = int(os.environ.get("CANDELABRA_TEST_TICKS", "0")) + 1
+    os.environ["CANDELABRA_TEST_TICKS"] = str(number)
+    return float(number)
+
+
+def test_clocks_are_refused():
+    assert "reads a clock" in refusal(lambda x: x + (time.time() < 0), *randoms(6))
+
+
 def test_a_number_that_differs_between_recordings_is_refused():
-    numbers = iter(range(100))
-    message = refusal(lambda x: x * next(numbers), *randoms(8))
+    message = refusal(lambda x: x * ticks(), *randoms(8))
     assert "argument 'other' of mul()" in message
     assert "test_known_traps.py" in message
 
 
 def test_a_tensor_of_the_host_that_differs_is_refused():
-    numbers = iter(range(100))
-    message = refusal(lambda x: x + candelabra.tensor([next(numbers)]), *randoms(8))
+    message = refusal(lambda x: x + candelabra.tensor([ticks()]), *randoms(8))
     assert "made of other values" in message
 
 
@@ -174,6 +186,37 @@ def test_state_that_the_function_changes_is_refused():
     message = refusal(function, *randoms(8))
     assert "'count'" in message
     assert counter.count == 8
+
+
+class Slotted:
+    __slots__ = ("factor",)
+
+
+def test_what_no_guard_watches_is_refused():
+    slotted = Slotted()
+    slotted.factor = 1.0
+    queue, chosen, table, numbers = deque([1.0]), {1.0}, numpy.ones(2), iter([1.0] * 100)
+    for function in (
+        lambda x: x * slotted.factor,
+        lambda x: x * queue[0],
+        lambda x: x * max(chosen),
+        lambda x: x * float(table[0]),
+        lambda x: x * next(numbers),
+    ):
+        assert "would not be noticed" in refusal(function, *randoms(8))
+
+
+def test_what_no_guard_watches_may_be_there():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.names = {"a", "b"}
+            self.history = deque([1])
+
+        def forward(self, x):
+            return x + 1
+
+    assert is_replayed(agrees(Model().__call__, randoms()))
 
 
 def test_a_list_that_the_function_appends_to_is_refused():

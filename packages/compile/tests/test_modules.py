@@ -1,6 +1,7 @@
 """Compiled modules: a node of the tape replays the backward pass."""
 
 import copy
+import os
 import pickle
 import warnings
 
@@ -304,15 +305,14 @@ def test_memory_of_a_graph_is_given_up_with_its_result():
     assert allocated() <= before
 
 
-def test_a_thousand_calls_later_the_passes_are_recorded_again():
+def test_a_thousand_calls_later_the_passes_are_recorded_again(monkeypatch):
     weight = candelabra.ones(3, requires_grad=True)
-    factor = iter([1.0] * 8 + [2.0] * 50)
-    compiled = candelabra.compile(lambda x: x * weight * next(factor))
+    monkeypatch.setenv("CANDELABRA_TEST_FACTOR", "1")
+    compiled = candelabra.compile(lambda x: x * weight * float(os.environ["CANDELABRA_TEST_FACTOR"]))
     for _ in range(5):
         compiled(candelabra.ones(3)).sum().backward()
     (program,) = compiled.compiled.forwards.programs
-    for _ in range(5):
-        next(factor)
+    monkeypatch.setenv("CANDELABRA_TEST_FACTOR", "2")
     program.calls_left = 0
     weight.grad = None
     with pytest.warns(UserWarning, match="argument 'other' of mul"):

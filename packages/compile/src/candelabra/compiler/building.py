@@ -100,6 +100,11 @@ def _guard(program: Any, call: RecordedCall, guards_gradients: bool) -> None:
     changed = program.failed_guard()
     if changed is not None:
         raise UnsupportedError(f"the call changes {changed}")
+    if environment.unguarded is not None:
+        raise UnsupportedError(
+            f"the code reads an object of type {environment.unguarded}, whose changes would not be noticed; keep its "
+            "values in attributes, lists or tensors"
+        )
     if environment.has_drawn():
         raise UnsupportedError("the call draws random numbers of NumPy, which a replay would not repeat")
     option = environment.changed_option()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import pickle
 import sys
-from collections import OrderedDict, defaultdict
+from array import array
+from collections import OrderedDict, defaultdict, deque
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -30,6 +31,8 @@ MISSING = object()
 _MIRRORED = ("_parameters", "_buffers", "_modules")
 #: The flag of classes that programs define.
 _HEAP_TYPE = 1 << 9
+#: Containers that change in place, and that no guard watches.
+_UNWATCHED = (set, deque, bytearray, array)
 _DICTS = (dict, OrderedDict, defaultdict)
 
 
@@ -45,6 +48,8 @@ class Environment:
         #: Options that programs read anew in each call, as they were when the call began.
         self.live: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._generators: list[tuple[Any, bytes]] = []
+        #: The type of an object that the code reads and that no guard can watch, or None.
+        self.unguarded: str | None = None
         self._settings()
         for code, namespace in ran.codes.items():
             self._globals(namespace, names_of(code))
@@ -131,7 +136,18 @@ class Environment:
             return value
         if isinstance(value, tuple):
             return list(value) if len(value) <= _MOST_ENTRIES else []
+        if self._is_unwatched(value):
+            self.unguarded = type(value).__name__
+            return []
         return self._object(value)
+
+    def _is_unwatched(self, value: Any) -> bool:
+        """Return whether an object may change without a guard that notices it."""
+        kind = type(value)
+        if isinstance(value, _UNWATCHED) or hasattr(kind, "__next__") or kind.__module__ == "numpy":
+            return kind.__name__ != "ufunc" and not kind.__module__.startswith("candelabra")
+        slots = [name for base in kind.__mro__ for name in _slots_of(base)]
+        return not kind.__module__.startswith("candelabra") and not self._names.isdisjoint(slots)
 
     def _module(self, module: ModuleType) -> list[Any]:
         """Guard what the code names of a module; of an installed one, numbers and the like alone."""
@@ -184,7 +200,8 @@ class Environment:
         if _is_module(value):
             read = {name: entry for name, entry in attributes.items() if name not in _MIRRORED}
             self._items(attributes, read, True)
-            return list(read.values())
+            # What no guard can watch matters only where the code names it.
+            return [entry for name, entry in read.items() if name in self._names or not self._is_unwatched(entry)]
         if _is_optimizer(value):
             return self._optimizer(value, attributes)
         read = {name: entry for name, entry in attributes.items() if name in self._names}
@@ -215,6 +232,11 @@ class Environment:
                 self._items(state, kept, True)
                 following.extend(kept.values())
         return following
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _is_module(value: Any) -> bool:

@@ -120,7 +120,7 @@ class RecordedCall:
         if self.ran.effect is not None:
             name, file, line = self.ran.effect
             return (
-                f"{name}() writes, or draws a random number of Python's, which a replay would not repeat",
+                f"{name}() writes, reads a clock or draws a random number, which a replay would not repeat",
                 file,
                 line,
             )
