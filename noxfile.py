@@ -60,7 +60,7 @@ SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
 #: The Markdown formatter, configured in .mdformat.toml.
 MARKDOWN_NEEDS = ["mdformat>=1,<2", "mdformat-gfm>=1,<2", "mdformat-myst"]
 #: Committed pages that sessions generate.
-GENERATED_PAGES = ("docs/performance.md", "docs/parity")
+GENERATED_PAGES = ("docs/performance.md", "docs/parity", "docs/ecosystem")
 TEST_NEEDS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "numpy", "scipy"]
 #: The packages that each test suite needs, and no others of ours.
 TEST_PACKAGES = {
@@ -508,6 +508,26 @@ def parity_names(session: nox.Session) -> None:
     session.run(
         "python", str(ROOT / "tests" / "parity_names"), "--require", "97", "--write", str(page), *session.posargs
     )
+
+
+@nox.session
+def ecosystem(session: nox.Session) -> None:
+    """Run programs of libraries of the PyTorch ecosystem in an environment without PyTorch, compare
+    with PyTorch's numbers, and write docs/ecosystem.md.
+
+    ``-- --record`` runs them on PyTorch, and writes tests/ecosystem/recorded.json.
+    """
+    folder = ROOT / "tests" / "ecosystem"
+    session.install("uv")
+    libraries = ["uv", "pip", "install", "--requirement", str(folder / "libraries.txt")]
+    if "--record" in session.posargs:
+        session.run(*libraries, "torch==2.13.0", "torchvision==0.28.0")
+        session.run("python", str(folder), *session.posargs)
+        return
+    session.run(*libraries, "--override", str(folder / "without_torch.txt"))
+    install(session, list(dict.fromkeys([*TEST_PACKAGES["torch-compat"], "compile", "distributed", "vision-ops"])))
+    page = [] if session.posargs else ["--write", str(ROOT / "docs" / "ecosystem.md")]
+    session.run("python", str(folder), *page, *session.posargs)
 
 
 @nox.session

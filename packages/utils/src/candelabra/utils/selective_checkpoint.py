@@ -137,7 +137,9 @@ class _Reusing(_Mode):
         if not self.keeps(name, args, kwargs or {}):
             return func(*args, **(kwargs or {}))
         if not self.kept[name]:
-            raise RuntimeError(f"{name} encountered during backward, but not found in storage: the recomputation differs")
+            raise RuntimeError(
+                f"{name} encountered during backward, but not found in storage: the recomputation differs"
+            )
         entries = self.kept[name].popleft()
         return pytree.tree_map(self._taken, entries, is_leaf=_is_entry)
 
@@ -151,4 +153,6 @@ class _Reusing(_Mode):
 
 
 def _is_entry(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int) and not isinstance(value[0], tuple)
+    return (
+        isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int) and not isinstance(value[0], tuple)
+    )

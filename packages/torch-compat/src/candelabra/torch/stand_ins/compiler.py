@@ -5,8 +5,10 @@ Without it nothing is compiled, and the names do nothing.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,12 +29,30 @@ except ImportError:
 
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "compile", "config", "cudagraph_mark_step_begin", "disable", "explain", "graph_break", "is_compiling",
-    "is_dynamo_compiling", "is_exporting", "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "reset", "set_stance",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable", "explain", "graph_break", "is_compiling",
+    "is_dynamo_compiling", "is_exporting", "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "reset", "set_stance",
 ]  # fmt: skip
 
+
+class _Config(SimpleNamespace):
+    @contextlib.contextmanager
+    def patch(self, name: str | dict[str, Any] | None = None, val: Any = None, **changes: Any) -> Iterator[None]:
+        """Change settings within the block, or while a decorated function runs."""
+        if isinstance(name, dict):
+            changes = {**name, **changes}
+        elif name is not None:
+            changes = {name: val, **changes}
+        before = dict(vars(self))
+        vars(self).update(changes)
+        try:
+            yield
+        finally:
+            vars(self).clear()
+            vars(self).update(before)
+
+
 #: Settings that programs assign. None of them changes anything.
-config = SimpleNamespace(
+config = _Config(
     accumulated_cache_size_limit=256, cache_size_limit=8, capture_scalar_outputs=False, recompile_limit=8, suppress_errors=False,
     verbose=False,
 )  # fmt: skip
@@ -88,11 +108,18 @@ def reset(*arguments: Any) -> None:
         installed.reset()
 
 
+assume_constant_result = allow_in_graph
+
+
 def mark_dynamic(tensor: Any, index: Any, **limits: Any) -> None:
     """Do nothing: every size has a program of its own."""
 
 
 maybe_mark_dynamic = mark_dynamic
+
+
+def mark_static_address(tensor: Any, guard: bool = False) -> None:
+    """Do nothing: recorded programs ask for the addresses of tensors at every call."""
 
 
 def mark_static(tensor: Any, index: Any = None) -> None:

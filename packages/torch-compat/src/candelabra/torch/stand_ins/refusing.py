@@ -39,10 +39,27 @@ MODULES: dict[str, tuple[str, str]] = {
         "init_device_mesh init_process_group irecv isend monitored_barrier new_group new_subgroups recv recv_object_list reduce "
         "reduce_scatter reduce_scatter_tensor scatter scatter_object_list send send_object_list",
     ),
+    "distributed._functional_collectives": (
+        "AsyncCollectiveTensor",
+        "all_gather_tensor all_gather_tensor_autograd all_reduce all_to_all_single all_to_all_single_autograd broadcast "
+        "permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor",
+    ),
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": (
+        "CheckpointImpl CheckpointWrapper",
+        "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
+    ),
     "distributed.algorithms.join": ("Join Joinable JoinHook", ""),
     "distributed.checkpoint": (
         "FileSystemReader FileSystemWriter StorageReader StorageWriter",
         "load load_state_dict save save_state_dict",
+    ),
+    "distributed.checkpoint.default_planner": ("DefaultLoadPlanner DefaultSavePlanner", ""),
+    "distributed.checkpoint.hf_storage": ("HuggingFaceStorageReader HuggingFaceStorageWriter", ""),
+    "distributed.checkpoint._consolidate_hf_safetensors": ("", "consolidate_safetensors_files"),
+    "distributed.checkpoint.optimizer": ("", "load_sharded_optimizer_state_dict"),
+    "distributed.checkpoint.state_dict": (
+        "StateDictOptions",
+        "get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict",
     ),
     "distributed.device_mesh": ("DeviceMesh", "init_device_mesh"),
     "distributed.fsdp": (
@@ -59,14 +76,16 @@ MODULES: dict[str, tuple[str, str]] = {
     ),
     "distributed.nn": ("", "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter"),
     "distributed.optim": ("DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", ""),
+    "distributed.pipelining": ("ScheduleGPipe SplitPoint", "pipeline"),
     "distributed.rpc": (
         "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
         "get_worker_info init_rpc remote rpc_async rpc_sync shutdown",
     ),
     "distributed.tensor": (
-        "DTensor DeviceMesh Partial Placement Replicate Shard",
+        "DTensor DeviceMesh Partial Placement Replicate Shard _StridedShard",
         "distribute_module distribute_tensor empty full init_device_mesh ones rand randn zeros",
     ),
+    "distributed.tensor._utils": ("", "compute_local_shape_and_global_offset"),
     "distributed.tensor.experimental": ("", "context_parallel implicit_replication local_map"),
     "distributed.tensor.parallel": (
         "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel",
