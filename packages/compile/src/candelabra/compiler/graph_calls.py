@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
+import candelabra.autograd as _autograd  # noqa: F401
 from candelabra import _C, Tensor
 from candelabra.autograd.node import Node, next_sequence, raise_freed
 

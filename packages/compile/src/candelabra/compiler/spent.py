@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import candelabra.autograd as _autograd  # noqa: F401
 from candelabra.autograd.node import Node, next_sequence, raise_freed
 
 

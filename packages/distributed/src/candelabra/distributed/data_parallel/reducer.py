@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import candelabra
+import candelabra.autograd as _autograd  # noqa: F401
 from candelabra import Tensor
 from candelabra.autograd.engine import queue_callback
 

@@ -17,7 +17,7 @@ from candelabra import _C
 installed: Any
 try:
     installed = importlib.import_module("candelabra.compiler")
-    from candelabra.compiler.optimized_module import OptimizedModule
+    OptimizedModule = importlib.import_module("candelabra.compiler.optimized_module").OptimizedModule
 except ImportError:
     installed = None
 

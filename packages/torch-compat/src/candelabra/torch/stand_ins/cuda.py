@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import candelabra
 from candelabra import AcceleratorError
 from candelabra.composite.creation.legacy_types import TENSOR_TYPES, TensorType
@@ -40,7 +42,7 @@ class _Initialized:
     """Whether a CUDA device has been used, asked when it is a condition."""
 
     def __bool__(self) -> bool:
-        return candelabra.cuda.is_initialized()
+        return bool(importlib.import_module("candelabra.cuda").is_initialized())
 
 
 _initialized = _Initialized()

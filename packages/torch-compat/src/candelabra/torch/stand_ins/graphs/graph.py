@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import candelabra.fx as _fx  # noqa: F401
 from candelabra.fx.codegen import INPLACE_METHODS, MAGIC_METHODS, PyTreeCodeGen, PyTreeInfo, format_target
 from candelabra.fx.graph import NodeList
 from candelabra.fx.naming import Namespace, is_ours, snake_case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import candelabra.fx as _fx  # noqa: F401
 from candelabra.fx.naming import qualified_name, type_text
 from candelabra.fx.node import LEGAL_OPS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlparse
 
+import candelabra.hub as _hub  # noqa: F401
 from candelabra.hub.folders import torch_home as _get_torch_home
 
 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import candelabra.nn as _nn  # noqa: F401
 from candelabra.nn.modules.base.hooks import global_registration
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import candelabra.nn as _nn  # noqa: F401
 from candelabra.nn.parameter import Parameter
 
 __all__ = ["_ParameterMeta"]
