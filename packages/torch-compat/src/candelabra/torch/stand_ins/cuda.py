@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import candelabra
 from candelabra import AcceleratorError
 from candelabra.composite.creation.legacy_types import TENSOR_TYPES, TensorType
@@ -40,7 +42,8 @@ class _Initialized:
     """Whether a CUDA device has been used, asked when it is a condition."""
 
     def __bool__(self) -> bool:
-        return candelabra.cuda.is_initialized()
+        cuda: Any = candelabra.cuda  # type: ignore[attr-defined]
+        return bool(cuda.is_initialized())
 
 
 _initialized = _Initialized()

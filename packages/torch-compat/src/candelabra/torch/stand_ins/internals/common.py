@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import Tensor, accelerator
 
 from ...files import rebuilding as _rebuilding
 from ...files.rebuilding import *  # noqa: F403
@@ -47,7 +47,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
 
 def _get_available_device_type() -> str | None:
     """Return the type of the accelerator, or None without one."""
-    found = candelabra.accelerator.current_accelerator(check_available=True)
+    found = accelerator.current_accelerator(check_available=True)
     return None if found is None else found.type
 
 
@@ -89,4 +89,4 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
     if not optional:
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
-    return candelabra.accelerator.current_device_index()
+    return accelerator.current_device_index()
