@@ -503,7 +503,7 @@ def parity_names(session: nox.Session) -> None:
     """Look up all public names of PyTorch in ``torch`` on Candelabra, and write
     docs/parity_names.md.
     """
-    install(session, TEST_PACKAGES["torch-compat"], "torch==2.13.0", "numpy", "tensorboard")
+    install(session, [*TEST_PACKAGES["torch-compat"], "distributed"], "torch==2.13.0", "numpy", "tensorboard")
     page = ROOT / "docs" / "parity_names.md"
     session.run(
         "python", str(ROOT / "tests" / "parity_names"), "--require", "97", "--write", str(page), *session.posargs
