@@ -53,7 +53,6 @@ FILES = {
     "cuda.nccl": "nccl",
     "distributed": "distributed",
     "distributed._tensor": "internals.placements",
-    "distributed.constants": "internals.distributed_constants",
     "distributed.tensor": "internals.placements",
     "distributed.tensor.placement_types": "internals.placements",
     "distributions.utils": "distribution_utils",
