@@ -3,7 +3,16 @@ cannot touch, without the CPU fallback.
 
 ``python tests/integration/tiers/few.py [--fallback] ARGUMENT...`` runs Python with these arguments,
 a file or ``-m`` and a module, and with this device type installed. With ``--fallback`` the CPU
-computes what the device cannot.
+computes what the device cannot. For instance, in an environment with PyTorch::
+
+    few="python tests/integration/tiers/few.py --fallback"
+    $few tests/parity --device few --samples 3 --jobs 2
+    $few tests/parity_modules --device few
+    $few tests/parity_optim --device few
+    CANDELABRA_TEST_DEVICE=few $few -m pytest packages/nn/tests
+    $few -m candelabra.testing.hostile candelabra.ops --device few --calls 100
+
+The same commands test a backend of another author: without ``few.py``, and with its device type.
 """
 
 from __future__ import annotations
