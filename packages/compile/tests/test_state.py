@@ -468,3 +468,43 @@ def test_tensors_that_nothing_names_are_refused():
     slotted.tensor = candelabra.ones(3)
     message = refusal(lambda x: x + slotted.tensor, *[(candelabra.ones(3),)] * 8)
     assert "neither an argument nor reached through names" in message
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0])
+def test_a_schedule_of_steps_that_change_nothing_at_first(gamma):
+    """The rate changes after calls that agree: only the scheduler's own counter shows it."""
+    results = []
+    for compiles in (False, True):
+        candelabra.manual_seed(0)
+        model = nn.Linear(4, 4)
+        optimizer = optim.SGD(model.parameters(), lr=0.1)
+        scheduler = optim.lr_scheduler.StepLR(optimizer, 5, gamma)
+
+        def step(x, model=model, optimizer=optimizer, scheduler=scheduler):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            return loss.detach()
+
+        function = candelabra.compile(step) if compiles else step
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            losses = [function(candelabra.ones(2, 4)).item() for _ in range(12)]
+        results.append((losses, scheduler.last_epoch, optimizer.param_groups[0]["lr"]))
+    assert results[0] == results[1]
+
+
+def test_an_attribute_of_an_object_that_hides_one_of_its_class():
+    class Settings:
+        scale = 1.0
+
+    settings = Settings()
+    compiled = candelabra.compile(lambda x: x * settings.scale)
+    found = []
+    for number in range(10):
+        if number == 6:
+            settings.scale = 3.0
+        found.append(compiled(candelabra.ones(1)).item())
+    assert found == [1.0] * 6 + [3.0] * 4

@@ -204,9 +204,15 @@ class Environment:
             return [entry for name, entry in read.items() if name in self._names or not self._is_unwatched(entry)]
         if _is_optimizer(value):
             return self._optimizer(value, attributes)
-        read = {name: entry for name, entry in attributes.items() if name in self._names}
+        if type(value).__module__.startswith("candelabra."):
+            # The code of Candelabra's own classes is not looked at: a scheduler may read any attribute.
+            self._items(attributes, attributes, True)
+            return list(attributes.values())
+        # An attribute of the class may later be hidden by one of the object.
+        named = {name for name in self._names if name in attributes or hasattr(type(value), name)}
+        read = {name: attributes.get(name, MISSING) for name in sorted(named)}
         self._items(attributes, read, False)
-        return list(read.values())
+        return [entry for entry in read.values() if entry is not MISSING]
 
     def _optimizer(self, optimizer: Any, attributes: dict[str, Any]) -> list[Any]:
         live = getattr(optimizer, "_live_options", ())
