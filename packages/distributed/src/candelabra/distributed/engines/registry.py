@@ -126,7 +126,7 @@ def parse(backend: str | None) -> dict[str, str]:
         return dict(DEFAULTS)
     text = backend.lower()
     if ":" not in text:
-        if not is_known(text) and text not in _DISTRIBUTIONS:
+        if not is_known(text) and ALIASES.get(text, text) not in _DISTRIBUTIONS:
             known = sorted({*installed(), *_added, *ALIASES})
             raise ValueError(f"Invalid backend: '{backend}'; there are {', '.join(known)}")
         return dict.fromkeys(_device_types(text), text)
