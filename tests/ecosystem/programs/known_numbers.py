@@ -70,9 +70,6 @@ class KnownNumbers:
             return self.fill(tensor, lambda shape: self.uniform(shape) * (high - low) + low)
 
         def random_(tensor: Any, *ends: Any, **options: Any) -> Any:
-            if tensor.ndim == 0:
-                # A seed, which loaders draw at different times.
-                return tensor.fill_(0)
             low, high = (0, *ends) if len(ends) == 1 else ends or (0, 1 << 24)
             return self.fill(tensor, self.whole(low, high))
 
