@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy
 import torch
 from known_numbers import known_numbers
 
@@ -36,14 +38,21 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
+def seed() -> None:
+    """Seed the generators of PyTorch, NumPy and Python."""
+    torch.manual_seed(0)
+    numpy.random.seed(0)
+    random.seed(0)
+
+
 def run(main: Callable[[], dict[str, Any]]) -> None:
     """Print the numbers of `main` with random numbers that every library has, and its time."""
-    torch.manual_seed(0)
+    seed()
     with known_numbers():
         numbers = plain(main())
     best, spent = float("inf"), 0.0
     while spent < _SECONDS:
-        torch.manual_seed(0)
+        seed()
         started = time.perf_counter()
         main()
         seconds = time.perf_counter() - started

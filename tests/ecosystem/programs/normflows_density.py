@@ -20,7 +20,8 @@ def main() -> dict[str, Any]:
             normflows.flows.ActNorm(2),
         ]
     model = normflows.NormalizingFlow(normflows.distributions.DiagGaussian(2), parts)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    # Adam would take steps in the direction of gradients that are only rounding.
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     target = normflows.distributions.TwoMoons()
     losses = []
     for _ in range(8):

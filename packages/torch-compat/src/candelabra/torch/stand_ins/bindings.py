@@ -8,6 +8,7 @@ from typing import Any
 from candelabra import _C, Tensor, UntypedStorage
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
+from .internals.jit_annotations import Graph, Node, Value
 from .operators.dispatch_keys import (
     DispatchKey,
     DispatchKeySet,
@@ -19,6 +20,9 @@ from .operators.dispatch_keys import (
 __all__ = [
     "DispatchKey",
     "DispatchKeySet",
+    "Graph",
+    "Node",
+    "Value",
     "PyTorchFileReader",
     "PyTorchFileWriter",
     "StorageBase",

@@ -1,10 +1,19 @@
-"""``torch.jit.annotations`` and ``torch.TensorType``: types of TorchScript."""
+"""``torch.jit.annotations``, ``torch.TensorType`` and the graphs of ``torch._C``: TorchScript."""
 
 from __future__ import annotations
 
-from typing import Any, List  # noqa: UP035  (libraries import it from here)
+from typing import Any, List, NoReturn  # noqa: UP035  (libraries import it from here)
 
-__all__ = ["TensorType", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "List"]
+__all__ = [
+    "Graph",
+    "Node",
+    "TensorType",
+    "Value",
+    "BroadcastingList1",
+    "BroadcastingList2",
+    "BroadcastingList3",
+    "List",
+]
 
 
 class BroadcastingList:
@@ -36,3 +45,22 @@ class TensorType:
 
     def __repr__(self) -> str:
         return self.annotation_str
+
+
+class _Traced:
+    def __init__(self, *arguments: Any, **options: Any) -> NoReturn:
+        raise RuntimeError(
+            f"torch._C.{type(self).__name__}: there are no TorchScript graphs; torch.fx.symbolic_trace returns a graph"
+        )
+
+
+class Graph(_Traced):
+    """A graph of TorchScript; there are none, and programs annotate with it."""
+
+
+class Node(_Traced):
+    """A call in a graph of TorchScript; there are none."""
+
+
+class Value(_Traced):
+    """A value in a graph of TorchScript; there are none."""
