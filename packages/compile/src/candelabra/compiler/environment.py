@@ -205,7 +205,8 @@ class Environment:
         if _is_optimizer(value):
             return self._optimizer(value, attributes)
         if type(value).__module__.startswith("candelabra."):
-            # The code of Candelabra's own classes is not looked at: a scheduler may read any attribute.
+            # The code of Candelabra's own classes is not looked at. A scheduler may read any of its
+            # attributes.
             self._items(attributes, attributes, True)
             return list(attributes.values())
         # An attribute of the class may later be hidden by one of the object.
