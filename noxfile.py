@@ -325,7 +325,7 @@ def tests_integration(session: nox.Session) -> None:
         "vision-ops",
         "collectives-mpi",
     ]
-    install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81")
+    install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5")
     run_tests(session, ROOT / "tests" / "integration")
 
 

@@ -182,7 +182,7 @@ class Operators(SimpleNamespace):
         try:
             if distribution is not None:
                 raise ImportError(f"its operators are in {distribution}: pip install {distribution}")
-            missing_attribute("utils").cpp_extension.load_library(path)
+            importlib.import_module("candelabra.utils").cpp_extension.load_library(path)
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             raise OSError(
                 f"Could not load this library: {path}. Candelabra loads libraries that candelabra.utils.cpp_extension built, not "

@@ -248,7 +248,20 @@ def _node_name(node: Any) -> str:
 
 
 def contents_text(self: Tensor, indent: int) -> str:
-    """Return the text of the elements, whose further lines are indented."""
+    """Return the text of the elements, whose further lines are indented.
+
+    Parameters
+    ----------
+    self : Tensor
+    indent : int
+        The number of spaces before further lines.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.printing.contents_text(candelabra.tensor([1, 2]), 0)
+    '[1, 2]'
+    """
     if self.is_meta or "_device_stood_for" in self.__dict__:
         return "..."  # without memory
     if self.numel() == 0:
