@@ -159,6 +159,7 @@ def test_two_machines(tmp_path, kind):
         "import candelabra, candelabra.distributed as dist, store_engine\nstore_engine.add()\n"
         "dist.init_process_group('cpu:reference'); x = candelabra.ones(1); dist.all_reduce(x)\n"
         "sys.stdout.write(f\"{os.environ['RANK']} {os.environ['LOCAL_RANK']} {x.item()}\\n\")\n"
+        "dist.barrier()\n"  # every rank has written its line before one is killed
         "if os.environ['MODE'] == 'kill' and dist.get_rank() == 0: os.kill(os.getpid(), 9)\n"
         "dist.barrier()\n"
     )
