@@ -325,7 +325,9 @@ def tests_integration(session: nox.Session) -> None:
         "vision-ops",
         "collectives-mpi",
     ]
-    install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5")
+    install(
+        session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5", "mypy", "pyright[nodejs]",
+    )  # fmt: skip
     run_tests(session, ROOT / "tests" / "integration")
 
 

@@ -19,6 +19,7 @@ from .composite.registration import BY_OPERATOR, overridable, overridable_proper
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from inspect import Signature
     from types import FrameType, ModuleType
     from typing import Any
 
@@ -245,10 +246,20 @@ def assemble(tensor: Any) -> dict[str, Any]:
         functions[name] = tensor.__dict__[name]
     tensor.__repr__ = overridable("__repr__", printing.tensor_text, method=True)
     tensor.__array_priority__ = 1000
+    _C.Operator.__signature__ = _SignatureAttribute()  # type: ignore[attr-defined]
     tensor.__ilshift__ = OPERATORS["bitwise_left_shift"].inplace
     tensor.__irshift__ = OPERATORS["bitwise_right_shift"].inplace
     functions.update(DTYPE_NAMES)
     return functions
+
+
+class _SignatureAttribute:
+    """``Operator.__signature__``, which `inspect.signature` asks for."""
+
+    def __get__(self, operator: Any, owner: type) -> Signature | None:
+        from .catalogue.signatures import signature  # imports inspect, which importing candelabra does not need
+
+        return None if operator is None else signature(operator)
 
 
 def _publish(operator: Any, tags: int, tensor: type, functions: dict[str, Any]) -> None:
