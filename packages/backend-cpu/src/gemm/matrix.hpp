@@ -120,8 +120,8 @@ class Factor {
   explicit Factor(const Matrix<const T>& matrix) {
     if (matrix.has_plain_rows()) {
       set(matrix.data, matrix.leading_dimension(), false);
-    } else if (auto transposed = matrix.transposed(); transposed.has_plain_rows()) {
-      set(matrix.data, transposed.leading_dimension(), true);
+    } else if (auto turned = matrix.transposed(); turned.has_plain_rows()) {
+      set(matrix.data, turned.leading_dimension(), true);
     } else {
       packed_ = std::make_unique<Scratch<T>>(matrix.rows * matrix.columns);
       bool turn = matrix.row_stride != 0 && matrix.row_stride < matrix.column_stride;

@@ -287,8 +287,8 @@ CANDELABRA_FORMULA VecComplex asinh(VecComplex z) {
   return over_i(asin(times_i(z)));
 }
 CANDELABRA_FORMULA VecComplex acosh(VecComplex z) {
-  const VecComplex rotated = acos(z);
-  return {abs(rotated.imag), with_sign_of(rotated.real, z.imag)};
+  const VecComplex turned = acos(z);
+  return {abs(turned.imag), with_sign_of(turned.real, z.imag)};
 }
 
 // The same functions of one number, for the formulas of candelabra/formulas/unary.hpp.
