@@ -1,6 +1,6 @@
 // Winograd convolution on AMX. Transformed patches, gradients and weights are split into bfloat16
-// parts as they are computed, and stored as AMX tiles. gemm/amx/bf16x3_gemm.hpp explains which products of
-// parts are kept.
+// parts as they are computed, and stored as AMX tiles. gemm/amx/bf16x3_gemm.hpp explains which
+// products of parts are kept.
 #include "kernels/convolution/winograd_amx.hpp"
 
 #include <algorithm>

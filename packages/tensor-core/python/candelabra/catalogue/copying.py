@@ -29,7 +29,7 @@ operator(
         input="Tensor: the tensor to copy", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out="",
     ),
 )  # fmt: skip
-# On the device, and where nothing is recorded; all spellings are in composite/movement/copying.py.
+# On the device, if nothing is recorded. All signatures are in composite/movement/copying.py.
 operator(
     "to(Tensor(a) self, object target=None, object second=None, *, dtype? dtype=None, device? device=None) -> Tensor(a)",
     shape="to", tags=HIDDEN | CORE | COMPOSITE | NO_OUT,
