@@ -443,16 +443,8 @@ def bench(session: nox.Session) -> None:
         session.run("python", "-m", "benchmarks", *session.posargs)
         return
     session.run("python", "-m", "benchmarks", "--check")
-    session.run(
-        "python",
-        "-m",
-        "benchmarks",
-        "--all",
-        "--again",
-        "2",
-        "--write",
-        str(ROOT / "docs" / "results" / "performance.md"),
-    )
+    page = ROOT / "docs" / "results" / "performance.md"
+    session.run("python", "-m", "benchmarks", "--all", "--again", "2", "--write", str(page))
 
 
 @nox.session
