@@ -31,12 +31,6 @@ int64_t extent_of(const cb_tensor& tensor) {
   return (last + 1) * itemsize_of(tensor);
 }
 
-// In-place operators that read nothing of the memory they write.
-bool overwrites(const Call& call) {
-  const std::string& name = call.op.schema.name;
-  return name == "fill_" || name == "copy_" || name == "zero_" || ((call.op.tags & tag_random) && call.in_place);
-}
-
 }  // namespace
 
 Recorder* thread_recorder() {
@@ -270,7 +264,7 @@ void Recorder::note_kernel(Call& call, const Kernel& kernel, const cb_call& seen
   instruction.output_count = seen.output_count;
   instruction.outputs = pool.make<cb_tensor>(static_cast<size_t>(seen.output_count));
   // An in-place operator that reads nothing of self does not use what self held.
-  if (overwrites(call) && call.arguments[0].is_tensor()) {
+  if ((call.op.tags & tag_overwrites) && call.arguments[0].is_tensor()) {
     const Storage* root = root_storage(call.arguments[0].tensor->storage);
     const int buffer = find(call.arguments[0].tensor->storage);
     const bool covers = call.arguments[0].tensor->numel * itemsize(call.arguments[0].tensor->dtype) ==

@@ -118,7 +118,7 @@ void prod(Call& call) {
   reduce(call, at::dim, set, call.boolean(at::keepdim), dtype);
 }
 
-// amax, amin, extrema: the same positions.
+// amax, amin, aminmax: the same positions.
 void extremum(Call& call) {
   namespace at = positions::amax;
   const TensorObject& self = call.tensor(at::self);

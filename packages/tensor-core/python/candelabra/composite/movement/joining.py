@@ -38,7 +38,9 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {i}"
             )
     dim = wrap_dim(dim, len(shape) + 1)
-    return _cat([_unsqueeze(t, dim) for t in tensors], dim)
+    if dim < len(shape):  # as strides of channels-last images are kept
+        return OPERATORS["unflatten"](_cat(tensors, dim), dim, (len(tensors), shape[dim]))
+    return _cat([_unsqueeze(OPERATORS["contiguous"](t), dim) for t in tensors], dim)
 
 
 def _copied(view: Tensor, shape: Any, like: Tensor) -> Tensor:

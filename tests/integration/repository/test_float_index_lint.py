@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-LINT = Path(__file__).parent.parent.parent / "tools" / "lint_float_index.py"
+LINT = Path(__file__).parents[3] / "tools" / "lint_float_index.py"
 
 UNCHECKED = [
     "int f(double x) { return static_cast<int>(x * 2); }",

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "candelabra/kernel.hpp"
-#include "opencl_api.hpp"
+#include "runtime/opencl_api.hpp"
 
 namespace candelabra::opencl {
 

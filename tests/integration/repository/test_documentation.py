@@ -8,7 +8,7 @@ import pytest
 
 from candelabra.catalogue import FACTS, OPERATORS
 
-TOOLS = Path(__file__).parent.parent.parent / "tools"
+TOOLS = Path(__file__).parents[3] / "tools"
 
 
 @pytest.mark.parametrize("tool", ["make_coverage.py", "make_kernel_contract.py"])

@@ -8,7 +8,7 @@ import importlib.util
 import tomllib
 from pathlib import Path
 
-TOOL = Path(__file__).parents[2] / "tools" / "lint_imports.py"
+TOOL = Path(__file__).parents[3] / "tools" / "lint_imports.py"
 
 
 def _tool():

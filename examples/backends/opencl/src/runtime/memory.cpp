@@ -1,5 +1,5 @@
 // The memory functions of the table: allocation, and copies by handle and offset.
-#include "allocator.hpp"
+#include "runtime/allocator.hpp"
 
 namespace candelabra::opencl {
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "lint_layout.py"
+TOOL = Path(__file__).parents[3] / "tools" / "lint_layout.py"
 
 
 def _broken(name: str, text: str, copies: int = 1) -> list[str]:
@@ -25,6 +25,9 @@ def test_a_full_folder():
     assert _broken("packages/nn/src/a.py", "", 30) == []
     (line,) = _broken("packages/nn/src/a.py", "", 31)
     assert line.startswith("packages/nn/src: 31 files")
+    (line,) = _broken("tests/integration/a.py", "", 31)
+    assert line.startswith("tests/integration: 31 files")
+    assert _broken("tests/ecosystem/programs/a.py", "", 31) == []  # tests' data
 
 
 def test_long_files():

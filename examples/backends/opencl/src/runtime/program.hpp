@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace candelabra::opencl {
 

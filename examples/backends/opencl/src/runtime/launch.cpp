@@ -1,4 +1,4 @@
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 #include <bit>
 #include <cstring>

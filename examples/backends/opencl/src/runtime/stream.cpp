@@ -1,9 +1,9 @@
-#include "stream.hpp"
+#include "runtime/stream.hpp"
 
 #include <mutex>
 
-#include "allocator.hpp"
 #include "candelabra/accelerator.h"
+#include "runtime/allocator.hpp"
 
 namespace candelabra::opencl {
 

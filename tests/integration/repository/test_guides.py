@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize("page", ["trainer", "coming_from_pytorch", "compile", "files", "fx", "gpu", "vision_ops"])

@@ -1,4 +1,4 @@
-#include "opencl_api.hpp"
+#include "runtime/opencl_api.hpp"
 
 #include <dlfcn.h>
 

@@ -1,11 +1,11 @@
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
-#include "allocator.hpp"
-#include "program.hpp"
+#include "runtime/allocator.hpp"
+#include "runtime/program.hpp"
 
 namespace candelabra::opencl {
 

@@ -1,4 +1,4 @@
-#include "allocator.hpp"
+#include "runtime/allocator.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace candelabra::opencl {
 

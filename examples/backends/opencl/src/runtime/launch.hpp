@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "allocator.hpp"
 #include "candelabra/dtypes.hpp"
 #include "candelabra/kernel.hpp"
-#include "program.hpp"
+#include "runtime/allocator.hpp"
+#include "runtime/program.hpp"
 
 namespace candelabra::opencl {
 

@@ -2,7 +2,7 @@
 #ifndef CANDELABRA_OPENCL_STREAM_HPP
 #define CANDELABRA_OPENCL_STREAM_HPP
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace candelabra::opencl {
 
