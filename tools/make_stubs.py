@@ -51,6 +51,12 @@ DTYPES = [
     "float64",
     "complex64",
     "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "complex32",
 ]
 
 # The names of types in the stubs. Methods such as Tensor.float and functions such as

@@ -81,6 +81,12 @@ from ._C import float32 as float32
 from ._C import float64 as float64
 from ._C import complex64 as complex64
 from ._C import complex128 as complex128
+from ._C import float8_e4m3fn as float8_e4m3fn
+from ._C import float8_e5m2 as float8_e5m2
+from ._C import float8_e4m3fnuz as float8_e4m3fnuz
+from ._C import float8_e5m2fnuz as float8_e5m2fnuz
+from ._C import float8_e8m0fnu as float8_e8m0fnu
+from ._C import complex32 as complex32
 from .grad_mode import enable_grad as enable_grad
 from .grad_mode import inference_mode as inference_mode
 from .grad_mode import is_grad_enabled as is_grad_enabled
@@ -219,6 +225,7 @@ half: Dtype
 short: Dtype
 int: Dtype
 long: Dtype
+chalf: Dtype
 cfloat: Dtype
 cdouble: Dtype
 DoubleStorage: type[TypedStorage]
@@ -239,6 +246,11 @@ BoolTensor: TensorType
 ByteTensor: TensorType
 CharTensor: TensorType
 DoubleTensor: TensorType
+Float8_e4m3fnTensor: TensorType
+Float8_e4m3fnuzTensor: TensorType
+Float8_e5m2Tensor: TensorType
+Float8_e5m2fnuzTensor: TensorType
+Float8_e8m0fnuTensor: TensorType
 FloatTensor: TensorType
 HalfTensor: TensorType
 IntTensor: TensorType
@@ -246,6 +258,7 @@ LongTensor: TensorType
 ShortTensor: TensorType
 def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = ..., alpha: Number = ..., use_gelu: builtins.bool = ..., out: Any = ...) -> Tensor: ...
 def _assert(condition: Any, message: builtins.str) -> None: ...
+def _scaled_mm(self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = ..., scale_result: Tensor | None = ..., out_dtype: Dtype | None = ..., use_fast_accum: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor: ...
 def abs(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def abs_(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def absolute(input: Tensor, *, out: Any = ...) -> Tensor: ...

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Dtypes whose names hide Python's own, and PyTorch's second names of dtypes.
 DTYPE_NAMES = {
     "bool": _C.bool, "float": _C.float32, "double": _C.float64, "half": _C.float16, "short": _C.int16, "int": _C.int32,
-    "long": _C.int64, "cfloat": _C.complex64, "cdouble": _C.complex128,
+    "long": _C.int64, "chalf": _C.complex32, "cfloat": _C.complex64, "cdouble": _C.complex128,
 }  # fmt: skip
 
 #: In-place variants that are also functions, besides those with one argument.

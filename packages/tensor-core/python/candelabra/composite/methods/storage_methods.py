@@ -323,7 +323,7 @@ def _converting(name: str) -> Callable[[Storage], Any]:
 CONVERSIONS = {
     "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
     "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "complex_float": "complex64", "complex_double": "complex128",
-    **{name: name for name in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz") if hasattr(_C, name)},
+    **{name: name for name in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")},
 }  # fmt: skip
 for _method_name, _name in CONVERSIONS.items():
     setattr(_Storage, _method_name, _converting(_name))
