@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 from typing import Any
 
@@ -30,11 +31,14 @@ __all__ = [
     "_ExcludeDispatchKeyGuard",
     "_TensorBase",
     "_TensorMeta",
+    "_TorchFunctionState",
     "_are_functorch_transforms_active",
     "_dispatch_has_kernel",
     "_dispatch_keys",
     "_get_dispatch_stack_at",
     "_get_function_stack_at",
+    "_get_privateuse1_backend_name",
+    "_get_torch_function_state",
     "_get_tracing_state",
     "_is_torch_function_enabled",
     "_len_torch_dispatch_stack",
@@ -45,6 +49,7 @@ __all__ = [
     "_pop_torch_function_stack",
     "_push_on_torch_dispatch_stack",
     "_push_on_torch_function_stack",
+    "_set_torch_function_state",
 ]
 
 TensorBase = _TensorBase = Tensor
@@ -69,6 +74,11 @@ def _are_functorch_transforms_active() -> bool:
     """Return whether a function is being transformed, by vmap, grad or another transform."""
     layers = sys.modules.get("candelabra.autograd.functorch_layers")
     return layers is not None and layers.are_transforms_active()
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name of the device type that PyTorch keeps for backends outside its tree."""
+    return "privateuseone"
 
 
 def _get_tracing_state() -> None:
@@ -99,3 +109,21 @@ def _get_dispatch_stack_at(level: int) -> Any:
 
 def _is_torch_function_enabled() -> bool:
     return _C.torch_function_state() == 0
+
+
+class _TorchFunctionState(enum.Enum):
+    """Which overrides of functions are called."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Return which overrides of functions are called."""
+    return _TorchFunctionState(_C.torch_function_state())
+
+
+def _set_torch_function_state(state: _TorchFunctionState) -> None:
+    """Set which overrides of functions are called."""
+    _C.set_torch_function_state(state.value)
