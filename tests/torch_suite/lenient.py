@@ -11,7 +11,7 @@ import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +19,8 @@ from typing import Any
 #: Modules that are the harness, and not what is tested; `.` at the end: with their submodules.
 HARNESS = (
     "torch.testing._internal.",
+    "torch._subclasses.meta_utils",
+    "torch._vendor.",
     "torch.testing._comparison",
     "torch.testing._utils",
     "torch.utils._import_utils",
@@ -43,7 +45,9 @@ class Absent:
         if not Absent.loading:
             raise AbsentNameError(f"absent: {self._name}")
 
-    def __getattr__(self, name: str) -> Absent:
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return []
         if name.startswith("__"):
             raise AttributeError(name)
         self._used()
@@ -94,6 +98,8 @@ def imported(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except (ImportError, AttributeError, NotImplementedError):
+        if module.startswith(HARNESS[0]) and importlib.util.find_spec(module):
+            raise
         return Absent(module)
 
 
@@ -103,7 +109,7 @@ def taken(module: str, name: str) -> Any:
     try:
         return getattr(there, name)
     except (AttributeError, NotImplementedError):
-        return imported(f"{module}.{name}")
+        return imported(f"{module}.{name}") if hasattr(there, "__path__") else Absent(f"{module}.{name}")
 
 
 def reached(root: Any, *names: str) -> Any:
@@ -117,6 +123,15 @@ def reached(root: Any, *names: str) -> Any:
         except (AttributeError, NotImplementedError):
             place = Absent(said)
     return place
+
+
+def looked_up(place: Any, name: Any, *default: Any) -> Any:
+    """Do what `getattr` does; while files are imported, return what stands for an absent name."""
+    if isinstance(name, Absent):
+        return default[0] if default else name
+    if default or not Absent.loading:
+        return getattr(place, name, *default)
+    return reached(place, name)
 
 
 class _Rewriting(ast.NodeTransformer):
@@ -193,7 +208,7 @@ def load(name: str, path: Path, module: ModuleType | None = None) -> ModuleType:
         module = ModuleType(name)
         module.__file__ = str(path)
         sys.modules[name] = module
-    vars(module).update(__imported__=imported, __taken__=taken, __reached__=reached)
+    vars(module).update(__imported__=imported, __taken__=taken, __reached__=reached, getattr=looked_up)
     Absent.loading += 1
     try:
         exec(code, vars(module))
@@ -203,13 +218,20 @@ def load(name: str, path: Path, module: ModuleType | None = None) -> ModuleType:
 
 
 class HarnessFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the harness's modules in a folder."""
+    """Finds the harness's modules in a folder, and the modules of the folder of tests."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, tests: Path) -> None:
+        self.folder, self.tests = folder, tests
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a module of the harness, or None for others."""
+        """Return the spec of a module of the harness or of the tests, or None for others."""
+        if not name.startswith("torch"):
+            found = PathFinder.find_spec(name, path, target)
+            if found is None or not str(found.origin).startswith(str(self.tests)):
+                return None
+            return importlib.util.spec_from_file_location(
+                name, found.origin, loader=self, submodule_search_locations=found.submodule_search_locations
+            )
         if not any(f"{name}.".startswith(entry) or name == entry for entry in HARNESS):
             return None
         place = self.folder.joinpath(*name.split("."))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import json
 import os
@@ -117,6 +118,18 @@ class SparseChecks:
     disable = enable
 
 
+@contextlib.contextmanager
+def frozen_rng_state() -> Iterator[None]:
+    """Restore the state of the default generator afterwards, as the harness does around modes."""
+    import torch
+
+    state = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+
+
 def run_plainly() -> None:
     """Leave out of the harness what prepares tests for TorchDynamo and sparse tensors, and what
     reports on them."""
@@ -124,6 +137,7 @@ def run_plainly() -> None:
 
     common_utils.TestCase.run = unittest.TestCase.run
     common_utils.open_source_signpost = lambda **named: None
+    common_utils.freeze_rng_state = frozen_rng_state
     torch = common_utils.torch
     if not hasattr(torch, "sparse"):
         torch.sparse = types.SimpleNamespace(check_sparse_tensor_invariants=SparseChecks)
@@ -145,7 +159,7 @@ def main() -> None:
             setattr(options, place, getattr(options, place).resolve())
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    sys.meta_path.insert(0, lenient.HarnessFinder(options.harness))
+    sys.meta_path.insert(0, lenient.HarnessFinder(options.harness, options.file.parent))
     sys.path.insert(1, str(options.file.parent))
     warnings.simplefilter("ignore")
     os.chdir(tempfile.mkdtemp())

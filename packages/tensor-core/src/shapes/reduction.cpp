@@ -190,7 +190,7 @@ void reduce_bool(Call& call) {
   // uint8 gives uint8, as in PyTorch, where it was the type of truth values before bool.
   const TensorObject* given = call.outputs[0].given;
   check(!given || given->dtype == Dtype::Bool || given->dtype == Dtype::UInt8, PyExc_RuntimeError, base_name(call),
-        "(): only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
+        " only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
   const Dtype dtype = given ? given->dtype : call.tensor(at::self).dtype == Dtype::UInt8 ? Dtype::UInt8 : Dtype::Bool;
   reduce(call, at::dim, reduced_dims(call, at::dim, call.tensor(at::self).ndim(), true), call.boolean(at::keepdim),
          dtype);

@@ -6,6 +6,7 @@ import enum
 import sys
 from typing import Any
 
+import candelabra
 from candelabra import _C, Tensor, UntypedStorage
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
@@ -40,6 +41,7 @@ __all__ = [
     "_get_privateuse1_backend_name",
     "_get_torch_function_state",
     "_get_tracing_state",
+    "_is_fwd_grad_enabled",
     "_is_torch_function_enabled",
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
@@ -49,13 +51,20 @@ __all__ = [
     "_pop_torch_function_stack",
     "_push_on_torch_dispatch_stack",
     "_push_on_torch_function_stack",
+    "_set_fwd_grad_enabled",
     "_set_torch_function_state",
+    "has_lapack",
+    "has_mkl",
+    "has_openmp",
+    "has_spectral",
 ]
 
 TensorBase = _TensorBase = Tensor
 #: The class of the classes of tensors.
 _TensorMeta = type(Tensor)
 StorageBase = UntypedStorage
+#: What the CPU backend has.
+has_lapack = has_mkl = has_openmp = has_spectral = "cpu" in candelabra.backends.installed()
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -127,3 +136,17 @@ def _get_torch_function_state() -> _TorchFunctionState:
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
     """Set which overrides of functions are called."""
     _C.set_torch_function_state(state.value)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Return whether tangents of forward-mode differentiation are computed on this thread."""
+    from candelabra.autograd.transforms import jvp_layer
+
+    return jvp_layer.is_forward_enabled()
+
+
+def _set_fwd_grad_enabled(mode: bool) -> None:
+    """Set whether tangents of forward-mode differentiation are computed on this thread."""
+    from candelabra.autograd.transforms import jvp_layer
+
+    jvp_layer.set_forward_enabled(mode)
