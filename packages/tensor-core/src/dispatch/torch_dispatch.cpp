@@ -1,5 +1,7 @@
 #include "dispatch/torch_dispatch.hpp"
 
+#include <structmember.h>
+
 #include <vector>
 
 #include "dispatch/protocols.hpp"
@@ -134,6 +136,23 @@ void stand_for_device(TensorObject* tensor, PyObject* device) {
   track(tensor);
 }
 
+namespace {
+
+// The values of the __slots__ of a class and of its bases below Tensor.
+void copy_slots(PyTypeObject* type, PyObject* from, PyObject* to) {
+  for (; type && type != tensor_type; type = type->tp_base) {
+    for (const PyMemberDef* member = type->tp_members; member && member->name; ++member) {
+      if (member->type != T_OBJECT_EX) continue;
+      const auto slot = [&](PyObject* object) {
+        return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + member->offset);
+      };
+      Py_XSETREF(*slot(to), Py_XNewRef(*slot(from)));
+    }
+  }
+}
+
+}  // namespace
+
 TensorRef detached_subclass(TensorObject* tensor) {
   PyTypeObject* const type = Py_TYPE(as_object(tensor));
   if (type == tensor_type || !type_dispatches(type)) return make_alias(tensor);
@@ -142,6 +161,7 @@ TensorRef detached_subclass(TensorObject* tensor) {
     const Ref<> attributes = owned(PyDict_Copy(tensor->dict));
     if (PyObject_GenericSetDict(as_object(made.get()), attributes.get(), nullptr) < 0) throw PythonError();
   }
+  copy_slots(type, as_object(tensor), as_object(made.get()));
   track(made.get());
   return made;
 }

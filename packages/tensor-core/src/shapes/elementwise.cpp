@@ -336,7 +336,7 @@ void addcdiv(Call& call) {
   namespace at = positions::addcdiv;
   check(!is_integral(call.tensor(at::tensor1).dtype) || !is_integral(call.tensor(at::tensor2).dtype),
         PyExc_RuntimeError,
-        "addcdiv(): Integer division with addcdiv is no longer supported. For integers write "
+        "Integer division with addcdiv is no longer supported. For integers write "
         "(input + value * trunc(tensor1 / tensor2)).to(input.dtype), for floating-point results "
         "(input + value * tensor1 / tensor2).");
   addcmul(call);

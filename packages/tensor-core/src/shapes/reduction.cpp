@@ -191,7 +191,7 @@ void reduce_bool(Call& call) {
   // uint8 gives uint8, as in PyTorch, where it was the type of truth values before bool.
   const TensorObject* given = call.outputs[0].given;
   check(!given || given->dtype == Dtype::Bool || given->dtype == Dtype::UInt8, PyExc_RuntimeError, base_name(call),
-        "(): only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
+        " only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
   const Dtype own = call.tensor(at::self).dtype;
   const Dtype dtype = given ? given->dtype : own == Dtype::UInt8 ? Dtype::UInt8 : Dtype::Bool;
   if (is_float8(own) || own == Dtype::Complex32) [[unlikely]]
