@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _SPARSE = "there are no sparse tensors; all are strided"
 _QUANTIZED = "there are no quantized tensors"
-_COMPILER = "there is no compiler that writes programs to files; candelabra.compile replays functions"
+_ONNX = "there is no export to ONNX; candelabra.export writes programs to files"
 
 #: The names of each kind, and why they are missing.
 _REASONS: tuple[tuple[str, str], ...] = (
@@ -27,6 +27,6 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2",
         "the smallest floating-point dtypes are candelabra.float16 and candelabra.bfloat16",
     ),
-    ("jit export onnx", _COMPILER),
+    ("onnx", _ONNX),
 )
 REASONS: dict[str, str] = {name: reason for names, reason in _REASONS for name in names.split()}
