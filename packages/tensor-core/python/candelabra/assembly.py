@@ -49,7 +49,7 @@ SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
     "distributions": "candelabra-distributions", "distributed": "candelabra-distributed",
-    "compiler": "candelabra-compile", "fx": "candelabra-compile",
+    "compiler": "candelabra-compile", "export": "candelabra-compile", "fx": "candelabra-compile", "jit": "candelabra-compile",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
     "vision_ops": "candelabra-vision-ops",
 }  # fmt: skip
