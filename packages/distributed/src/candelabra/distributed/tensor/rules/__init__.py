@@ -1,0 +1,20 @@
+"""How operators compute on the parts of distributed tensors: one rule for each class of operators."""
+
+from . import indexing, losses, matmul, networks, optimizers, pointwise, randomness, reductions, views
+from .table import RULES, Call, Row, Rule
+
+__all__ = [
+    "RULES",
+    "Call",
+    "Row",
+    "Rule",
+    "indexing",
+    "losses",
+    "matmul",
+    "networks",
+    "optimizers",
+    "pointwise",
+    "randomness",
+    "reductions",
+    "views",
+]
