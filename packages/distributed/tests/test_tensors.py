@@ -179,11 +179,58 @@ for kind, options in ((optim.SGD, dict(lr=0.1, momentum=0.9)), (optim.AdamW, dic
     assert all(each.placements == (S(0),) for each in state.values() if isinstance(each, candelabra.Tensor) and each.ndim), state
 """
 
+PARALLEL = """
+from candelabra.distributed.tensor.parallel import *
+mesh = init_device_mesh("cpu", (size,))
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.norm = nn.Embedding(12, 8), nn.LayerNorm(8)
+        self.q, self.k, self.v, self.o = (nn.Linear(8, 8) for _ in range(4))
+        self.up, self.down, self.drop = nn.Linear(8, 16), nn.Linear(16, 8), nn.Dropout(0.0)
+    def forward(self, ids):
+        x = self.embed(ids)
+        y = self.norm(x)
+        q, k, v = (each(y).unflatten(-1, (-1, 2)).transpose(1, 2) for each in (self.q, self.k, self.v))
+        x = x + self.o(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        return x + self.drop(self.down(F.gelu(self.up(self.norm(x)))))
+def model():
+    candelabra.manual_seed(3)
+    return Block().double()
+ids = candelabra.randint(0, 12, (2, 4), generator=candelabra.Generator().manual_seed(1))
+plain = model()
+expected = plain(ids); expected.square().mean().backward()
+col, row = ColwiseParallel, RowwiseParallel
+megatron = {"embed": row(input_layouts=R), "[qkv]": col(), "o": row(), "up": col(), "down": row()}
+sequence = {
+    "embed": row(input_layouts=R, output_layouts=S(1), use_local_output=False), "norm": SequenceParallel(),
+    **{name: col(input_layouts=S(1)) for name in ("q", "k", "v", "up")},
+    **{name: row(output_layouts=S(1), use_local_output=False) for name in ("o", "down")},
+    "drop": SequenceParallel(),
+    "": PrepareModuleOutput(output_layouts=S(1), desired_output_layouts=R),
+}
+for plan in (megatron, sequence):
+    made = parallelize_module(model(), mesh, plan)
+    assert made.q.weight.placements == (S(0),) and made.down.weight.placements == (S(1),) and made.q.weight.to_local().shape == (8 // size, 8)
+    out = made(ids)
+    close(out.detach(), expected.detach(), plan)
+    out.square().mean().backward()
+    for (name, a), (_, b) in zip(plain.named_parameters(), made.named_parameters()):
+        if not isinstance(b.grad, DTensor): close(a.grad, b.grad, name); continue
+        close(a.grad, b.grad.full_tensor(), name)
+raised(NotImplementedError, parallelize_module, nn.ReLU(), mesh, ColwiseParallel())
+raised(TypeError, parallelize_module, plain, mesh, 3)
+layer = parallelize_module(nn.Linear(4, 4), mesh, PrepareModuleInput(input_layouts=S(0), desired_input_layouts=R, use_local_output=True))
+assert layer(candelabra.ones(1, 4)).shape == (size, 4)
+made = distribute_module(nn.Linear(4, 3), mesh, None, lambda m, i, mesh: (distribute_tensor(i[0], mesh, [S(0)]),), lambda m, o, mesh: o.full_tensor())
+assert made(candelabra.ones(4, 4)).shape == (4, 3) and made.weight.placements == (R,)
+"""
+
 
 @pytest.mark.parametrize(
     ("body", "ranks"),
-    [(REDISTRIBUTE, 4), (OPERATORS, 2), (OPERATORS, 4), (RANDOM, 2)],
-    ids=["redistribute", "operators-2", "operators-4", "random-and-optimizers"],
+    [(REDISTRIBUTE, 4), (OPERATORS, 2), (OPERATORS, 4), (RANDOM, 2), (PARALLEL, 2)],
+    ids=["redistribute", "operators-2", "operators-4", "random-and-optimizers", "parallel"],
 )
 def test_ranks(job, body, ranks):
     result = job(COMMON + body + "\nline('done', rank)\n", ranks, timeout=200)
