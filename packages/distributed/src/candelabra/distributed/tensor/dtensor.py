@@ -79,6 +79,19 @@ class DTensor(Tensor):
         layout, requires_grad = context
         return DTensor(parts["_local_tensor"], layout, requires_grad=requires_grad)
 
+    @property
+    def data(self) -> DTensor:
+        """The same values, apart from the tape."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, DTensor):
+            raise TypeError(f"the data of a DTensor must be a DTensor, but got {type(value).__name__}")
+        Tensor.data.__set__(self, value)
+        self._device_stood_for = value.device
+        self._local_tensor, self._layout = value._local_tensor, value._layout
+
     # ---- to and from local tensors
 
     @staticmethod
