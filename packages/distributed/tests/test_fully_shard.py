@@ -162,7 +162,7 @@ mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
 model = shard(net(), mesh=mesh)
 assert model.head.weight.placements == (Replicate(), Shard(0)) and model.head.weight.to_local().shape[0] == (2 if rank % 2 == 0 else 1)
 same(plain, check(model))
-model.set_requires_all_reduce(False); loss(model(data(1))).backward(); assert model.head.weight.grad is None
+model.zero_grad(); model.set_requires_all_reduce(False); loss(model(data(1))).backward(); assert model.head.weight.grad is None
 model.set_requires_all_reduce(True); loss(model(data(2))).backward(); assert model.head.weight.grad is not None
 # With tensor parallelism
 from candelabra.distributed.tensor.parallel import *
@@ -195,10 +195,14 @@ model = net(width=6); model = fully_shard(model, shard_placement_fn=lambda p: Sh
 check(model); check(shard(net(), reshard_after_forward=False)); check(fully_shard(net()))
 model = net(); fully_shard([model.embed, *model.blocks]); fully_shard(model); check(model)
 model = shard(net(), offload_policy=CPUOffloadPolicy()); check(model)
-model = shard(net()); model.set_reshard_after_backward(False); check(model); model.set_reshard_after_forward(True); assert not isinstance(model.head.weight, DTensor)
+model = shard(net()); model.set_reshard_after_backward(False); loss(model(data(0))).backward(); assert not isinstance(model.head.weight, DTensor)
+model.set_reshard_after_backward(True); model.set_reshard_after_forward(True); model.zero_grad(); loss(model(data(0))).backward(); assert isinstance(model.head.weight, DTensor)
 ignored = net(); shard(ignored, ignored_params={ignored.head.weight}); assert not isinstance(ignored.head.weight, DTensor) and isinstance(ignored.head.bias, DTensor)
 # Mixed precision
-model = shard(net(), mp_policy=MixedPrecisionPolicy(param_dtype=candelabra.bfloat16, reduce_dtype=candelabra.float32, output_dtype=candelabra.float32))
+low = dict(param_dtype=candelabra.bfloat16, reduce_dtype=candelabra.float32)
+model = net()
+for block in model.blocks: fully_shard(block, mp_policy=MixedPrecisionPolicy(**low))
+fully_shard(model, mp_policy=MixedPrecisionPolicy(**low, output_dtype=candelabra.float32))
 out = model(data(0)); assert out.dtype == candelabra.float32 and model.head.weight.dtype == candelabra.bfloat16
 loss(out).backward(); assert model.head.weight.grad.dtype == model.head.weight.dtype == candelabra.float32
 check(model, 0.1)
@@ -216,7 +220,8 @@ class Failing(nn.Module):
 model = shard(net()); model.head, head = Failing(), model.head
 raised(KeyError, model, data(0)); model.reset_iter_state(); model.head = head
 check(model)
-model.double(); assert model(data(0).double()).dtype == candelabra.float64 and model.embed.weight.to_local().dtype == candelabra.float64
+model.double(); assert model(data(0).double()).dtype == candelabra.float64
+model.reshard(); assert model.embed.weight.to_local().dtype == candelabra.float64
 with candelabra.device("meta"): model = Net()
 shard(model); assert "materialized from meta device" in raised(RuntimeError, model, data(0))
 model.to_empty(device="cpu")
