@@ -90,7 +90,7 @@ for step in range(3):
 near(plain.head.weight.grad.view(-1).tolist(), sharded.head.weight.grad.full_tensor().view(-1).tolist())
 near(plain.blocks[0].up.bias.grad.tolist(), sharded.blocks[0].up.bias.grad.full_tensor().tolist())
 # Checkpoints of activations, frozen parameters, parameters without gradients, tied ones
-from candelabra.utils.checkpoint import checkpoint
+from candelabra.autograd.checkpoint import checkpoint
 class Checkpointed(Net):
     def forward(self, x):
         x = self.embed(x)

@@ -236,3 +236,92 @@ def test_ranks(job, body, ranks):
     result = job(COMMON + body + "\nline('done', rank)\n", ranks, timeout=200)
     assert result.status == 0, result.errors
     assert result.lines("done") == [str(rank) for rank in range(ranks)]
+
+
+@pytest.fixture
+def world():
+    """One process that simulates rank 1 of four."""
+    dist.init_process_group("fake", rank=1, world_size=4)
+    yield
+    dist.destroy_process_group()
+
+
+def test_meshes(world):
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+    assert (mesh.ndim, mesh.shape, mesh.size(), mesh.size(1)) == (2, (2, 2), 4, 2)
+    assert mesh.get_coordinate() == (0, 1) and mesh["b"].get_local_rank() == 1
+    assert mesh["b"].mesh.tolist() == [0, 1] and mesh["a", "b"] is mesh
+    assert mesh["a"].get_group() is mesh.get_group("a") is mesh.get_all_groups()[0]
+    assert DeviceMesh._concatenate([mesh["a"], mesh["b"]]) is mesh
+    assert mesh == DeviceMesh("cpu", [[0, 1], [2, 3]], mesh_dim_names=("a", "b")) != mesh["a"]
+    assert init_device_mesh("cpu", (4,)).get_group() is dist.group.WORLD
+    assert DeviceMesh("cpu", [0, 2]).get_coordinate() is None
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda mesh: mesh.get_group(), RuntimeError, "needs to be specified"),
+        (lambda mesh: mesh.get_local_rank(), RuntimeError, "needs to be specified"),
+        (lambda mesh: mesh["c"], KeyError, "Invalid mesh_dim_names"),
+        (lambda mesh: mesh["b", "a"], KeyError, "ascending order"),
+        (lambda mesh: mesh.get_group("c"), KeyError, "c"),
+        (lambda mesh: mesh._flatten("a"), ValueError, "already exists"),
+        (lambda mesh: init_device_mesh("cpu", (8,)), RuntimeError, "bigger than default world size"),
+        (lambda mesh: init_device_mesh("cpu:0", (4,)), RuntimeError, "with index is not supported"),
+        (lambda mesh: init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "a")), RuntimeError, "must be unique"),
+        (lambda mesh: init_device_mesh("cpu", (4,), mesh_dim_names=("a", "b")), RuntimeError, "same length"),
+        (lambda mesh: DeviceMesh("cpu", [0, 0]), ValueError, "twice"),
+        (lambda mesh: DeviceMesh.from_group([], "cpu"), ValueError, "at least one"),
+        (lambda mesh: DeviceMesh.from_group(mesh.get_all_groups(), "cpu"), ValueError, "Must pass mesh"),
+        (lambda mesh: mesh.__reduce__(), TypeError, "cannot be pickled"),
+    ],
+)
+def test_wrong_meshes(world, call, kind, message):
+    with pytest.raises(kind, match=message):
+        call(init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b")))
+
+
+@pytest.mark.parametrize(
+    ("shape", "placements", "expected"),
+    [
+        ((5, 3), [Shard(0), Replicate()], [((3, 3), (0, 0)), ((3, 3), (0, 0)), ((2, 3), (3, 0)), ((2, 3), (3, 0))]),
+        ((6, 3), [Shard(0), Shard(0)], [((2, 3), (0, 0)), ((1, 3), (2, 0)), ((2, 3), (3, 0)), ((1, 3), (5, 0))]),
+        ((8,), [_StridedShard(0, split_factor=2), Shard(0)], [((2,), (0,)), ((2,), (4,)), ((2,), (2,)), ((2,), (6,))]),
+        ((3,), [Shard(0), Shard(0)], [((1,), (0,)), ((1,), (1,)), ((1,), (2,)), ((0,), (3,))]),
+    ],
+)
+def test_offsets(world, shape, placements, expected):
+    mesh = init_device_mesh("cpu", (2, 2))
+    places = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [local_shape_and_offset(shape, mesh, placements, place) for place in places] == expected
+
+
+def test_checkpoints_see_the_part_of_a_rank(world):
+    mesh = init_device_mesh("cpu", (2, 2))
+    tensor = distribute_tensor(candelabra.arange(8.0), mesh, [Replicate(), Shard(0)], src_data_rank=None)
+    assert isinstance(tensor, Sharded)
+    shards = tensor.__sharded__()
+    ((offset, part),) = shards.pieces
+    assert (tuple(shards.shape), tuple(offset), part.tolist(), shards.is_saved_here) == ((8,), (4,), [4, 5, 6, 7], True)
+    assert part.data_ptr() == tensor.to_local().data_ptr()
+    with pytest.raises(RuntimeError, match="Partial"):
+        DTensor.from_local(candelabra.ones(2), mesh, [Partial(), Replicate()]).__sharded__()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda x, mesh: distribute_tensor(x, mesh, [Shard(0)]), ValueError, "same length"),
+        (lambda x, mesh: distribute_tensor(x * 1, mesh), RuntimeError, "non-leaf"),
+        (lambda x, mesh: distribute_tensor(x, mesh, Shard(0)), TypeError, "sequence of"),
+        (lambda x, mesh: distribute_tensor(x), RuntimeError, "No device mesh"),
+        (lambda x, mesh: DTensor.from_local(x, mesh, shape=(2, 2)), RuntimeError, "both shape and stride"),
+        (lambda x, mesh: distribute_tensor(x, mesh).redistribute(), RuntimeError, "placements is needed"),
+        (lambda x, mesh: distribute_tensor(x, mesh).numpy(), RuntimeError, "no numpy array"),
+        (lambda x, mesh: Partial("mean"), ValueError, "reduce_op"),
+    ],
+)
+def test_wrong_arguments(world, call, kind, message):
+    with pytest.raises(kind, match=message):
+        call(candelabra.ones(2, 2, requires_grad=True), init_device_mesh("cpu", (2, 2)))

@@ -426,9 +426,7 @@ def init_device_mesh(
     shape = tuple(mesh_shape)
     names = None if mesh_dim_names is None else tuple(mesh_dim_names)
     if names is not None and len(set(names)) != len(names):
-        raise RuntimeError(
-            f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in mesh_dim_names {names}"
-        )
+        raise RuntimeError(f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in mesh_dim_names {names}")
     if names is not None and len(shape) != len(names):
         raise RuntimeError(
             "mesh_shape and mesh_dim_names should have same length! "

@@ -17,7 +17,9 @@ def refusing_class(name: str) -> type:
     def refuse(self: Any, *arguments: Any, **keywords: Any) -> NoReturn:
         raise NotImplementedError(_WAY_OUT.format(name))
 
-    return type(name, (), {"__init__": refuse, "__module__": "candelabra.distributed.fsdp", "__doc__": _WAY_OUT.format(name)})
+    return type(
+        name, (), {"__init__": refuse, "__module__": "candelabra.distributed.fsdp", "__doc__": _WAY_OUT.format(name)}
+    )
 
 
 FullyShardedDataParallel = refusing_class("FullyShardedDataParallel")

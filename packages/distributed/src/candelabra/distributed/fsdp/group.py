@@ -161,7 +161,9 @@ class ParameterGroup:
             work = reduce_scatter_tensor(made, buffer, op, self.shards, async_op=True)
         return Reduction(work, lambda: self._finish(kind, [each for each, _ in members], chunks, made, op))
 
-    def _finish(self, kind: Any, members: list[ShardedParameter], chunks: list[int], made: Tensor, op: ReduceOp) -> None:
+    def _finish(
+        self, kind: Any, members: list[ShardedParameter], chunks: list[int], made: Tensor, op: ReduceOp
+    ) -> None:
         with candelabra.no_grad():
             key = kind, tuple(each.name for each in members)
             before = self._partly.pop(key, None)

@@ -270,7 +270,11 @@ def _managed(
 def _move_buffers(module: nn.Module, device_type: str) -> None:
     for each in module.modules():
         for name, buffer in each._buffers.items():
-            if buffer is not None and buffer.device.type not in (device_type, "meta") and not isinstance(buffer, DTensor):
+            if (
+                buffer is not None
+                and buffer.device.type not in (device_type, "meta")
+                and not isinstance(buffer, DTensor)
+            ):
                 each._buffers[name] = buffer.to(device_type)
 
 

@@ -54,7 +54,9 @@ class ShardedParameter:
         self.layout = parameter._layout if isinstance(parameter, DTensor) else None
         local = parameter._local_tensor if isinstance(parameter, DTensor) else parameter.detach()
         if local.ndim == 0:
-            raise ValueError(f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1.")
+            raise ValueError(
+                f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
+            )
         self.shape = tuple(local.shape)
         if dim and self.shape[dim] % self.count:
             raise NotImplementedError(

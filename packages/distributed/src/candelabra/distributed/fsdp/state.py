@@ -161,7 +161,9 @@ class ModuleState:
 
     # ---- forward
 
-    def call(self, module: nn.Module, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(
+        self, module: nn.Module, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Call a module, with whole parameters."""
         context = self.start()
         # In a backward pass, a checkpoint computes the forward pass again, and takes what it saves.

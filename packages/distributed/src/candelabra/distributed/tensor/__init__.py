@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import dispatch as _dispatch  # noqa: F401  (sets what computes operators)
 from .distribution import distribute_module, distribute_tensor
 from .dtensor import DTensor
 from .factories import empty, full, ones, rand, randn, zeros

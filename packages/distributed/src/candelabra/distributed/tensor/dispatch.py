@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,9 +14,8 @@ from .dtensor import DTensor
 from .layout import Layout, Placements, local_shape_and_offset
 from .placements import Placement, Replicate, Shard
 from .redistribution import redistribute
-from .rules import RULES, Call, Row, Rule
+from .rules import RULES, Call, Row, Rule, call_with
 
-_MISSING = object()
 _replicates = ContextVar("implicit_replication", default=False)
 
 
@@ -133,7 +131,10 @@ def _best(rule: Rule, call: Call, mesh_dim: int, fixed: Placements | None) -> Ro
         kept = [row for row in rows if row.outputs[0] == fixed[mesh_dim] == row.inputs[0]]
         rows = kept or rows
     costs = [
-        sum(_cost(layout.placements[mesh_dim], want, layout) for layout, want in zip(call.layouts, row.inputs, strict=True))
+        sum(
+            _cost(layout.placements[mesh_dim], want, layout)
+            for layout, want in zip(call.layouts, row.inputs, strict=True)
+        )
         for row in rows
     ]
     return rows[costs.index(min(costs))]
@@ -181,14 +182,6 @@ def _run(func: Any, rule: Rule, call: Call, rows: Any, outs: Any, locals_: list[
     return call_with(func, arguments)
 
 
-def call_with(func: Any, arguments: dict[str, Any]) -> Any:
-    """Call an operator with arguments by name."""
-    positional = func.parameters[: func.positional_count]
-    given = list(itertools.takewhile(lambda value: value is not _MISSING, (arguments.get(key, _MISSING) for key in positional)))
-    rest = {key: value for key, value in arguments.items() if key not in positional[: len(given)]}
-    return func(*given, **rest)
-
-
 def _localized(value: Any, queue: list[Tensor]) -> Any:
     if isinstance(value, Tensor):
         return queue.pop(0)
@@ -204,3 +197,4 @@ def _wrapped(result: Any, outs: list[Layout | None]) -> Any:
     return tuple(made)
 
 
+DTensor._compute = staticmethod(dispatch)

@@ -52,7 +52,9 @@ def distribute_tensor(
     places = normalized(placements, mesh, tensor.ndim)
     if isinstance(tensor, DTensor):
         if tensor.device_mesh != mesh:
-            raise ValueError(f"Cannot distribute a DTensor with device mesh {tensor.device_mesh} to a different device mesh {mesh}.")
+            raise ValueError(
+                f"Cannot distribute a DTensor with device mesh {tensor.device_mesh} to a different device mesh {mesh}."
+            )
         if tensor.placements != places:
             raise ValueError(
                 f"Cannot distribute a DTensor with placements {tensor.placements} to a different placements {places}. do "
@@ -130,7 +132,9 @@ def replicate_module(module: nn.Module, mesh: DeviceMesh) -> None:
     """Replicate the parameters and buffers of one module that are no DTensors."""
     for name, parameter in list(module._parameters.items()):
         if parameter is not None and not isinstance(parameter, DTensor):
-            module.register_parameter(name, nn.Parameter(distribute_tensor(parameter.detach(), mesh), parameter.requires_grad))
+            module.register_parameter(
+                name, nn.Parameter(distribute_tensor(parameter.detach(), mesh), parameter.requires_grad)
+            )
     for name, buffer in list(module._buffers.items()):
         if buffer is not None and not isinstance(buffer, DTensor):
             module._buffers[name] = distribute_tensor(buffer, mesh)

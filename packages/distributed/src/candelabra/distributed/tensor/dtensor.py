@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import candelabra
@@ -34,6 +34,8 @@ class DTensor(Tensor):
 
     _local_tensor: Tensor
     _layout: Layout
+    #: Computes operators; `dispatch` sets it, whose rules need this class.
+    _compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     __torch_function__ = candelabra._C._disabled_torch_function_impl
 
     @staticmethod
@@ -52,9 +54,7 @@ class DTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from .dispatch import dispatch
-
-        return dispatch(func, args, kwargs or {})
+        return cls._compute(func, args, kwargs or {})
 
     # ---- what it is
 
@@ -69,7 +69,9 @@ class DTensor(Tensor):
         return self._layout.placements
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"
+        return (
+            f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"
+        )
 
     def __tensor_flatten__(self) -> tuple[list[str], Any]:
         return ["_local_tensor"], (self._layout, self.requires_grad)
@@ -140,7 +142,9 @@ class DTensor(Tensor):
         if isinstance(local_tensor, DTensor):
             raise RuntimeError("the local_tensor argument only accepts torch.Tensor but got DTensor value.")
         if (shape is None) != (stride is None):
-            raise RuntimeError(f"Found shape:{shape}, stride:{stride}. Please pass both shape and stride at the same time.")
+            raise RuntimeError(
+                f"Found shape:{shape}, stride:{stride}. Please pass both shape and stride at the same time."
+            )
         if shape is None or stride is None:
             shape, stride = global_shape_and_stride(local_tensor, mesh, places)
         layout = Layout(mesh, places, tuple(shape), tuple(stride), local_tensor.dtype)

@@ -178,4 +178,6 @@ class SequenceParallel(ParallelStyle):
         return distribute_module(module, device_mesh, partition, prepare, finish)
 
     def __repr__(self) -> str:
-        return f"SequenceParallel(sequence_dim={self.sequence_sharding[0].dim}, use_local_output={self.use_local_output})"
+        return (
+            f"SequenceParallel(sequence_dim={self.sequence_sharding[0].dim}, use_local_output={self.use_local_output})"
+        )

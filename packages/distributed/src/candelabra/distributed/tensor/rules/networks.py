@@ -88,7 +88,8 @@ def _mask(call: Call, k: int, batch: list[Any], rank: int) -> list[Any]:
     shape = call.layouts[k].shape
     start = rank - len(shape)
     return [
-        batch[at] if at < rank - 2 and size == call.layouts[0].shape[at] else None for at, size in enumerate(shape, start)
+        batch[at] if at < rank - 2 and size == call.layouts[0].shape[at] else None
+        for at, size in enumerate(shape, start)
     ]
 
 

@@ -23,7 +23,9 @@ def _stepped(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     made = []
     for each in args:
         if isinstance(each, (list, tuple)) and len(each) == len(owners):
-            made.append([_at(tensor, owner, lists[0] is each, func) for tensor, owner in zip(each, owners, strict=True)])
+            made.append(
+                [_at(tensor, owner, lists[0] is each, func) for tensor, owner in zip(each, owners, strict=True)]
+            )
         else:
             made.append(each)
     return func(*made, **kwargs)

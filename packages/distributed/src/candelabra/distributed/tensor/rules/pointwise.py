@@ -47,7 +47,9 @@ def pointwise(call: Call) -> list[Row]:
         [at if size == sizes[at] else None for at, size in enumerate(layout.shape, rank - len(layout.shape))]
         for layout in call.layouts
     ]
-    labels = Labels(names, [list(range(rank))] * call.func.result_count, linear=_linear(call), keeps=call.name in _KEEPS)
+    labels = Labels(
+        names, [list(range(rank))] * call.func.result_count, linear=_linear(call), keeps=call.name in _KEEPS
+    )
     rows = labels.rows(call)
     # Tensors of one shape that are sliced alike stay so, in whatever way.
     placed = {call.placed(k) for k in range(len(call.layouts))}

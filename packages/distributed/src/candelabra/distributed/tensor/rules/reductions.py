@@ -23,8 +23,8 @@ def _reduced(call: Call) -> Labels:
     labels = numbered(layout)
     dims = listed(call.get("dim"), len(layout.shape))
     op = _COMBINED.get(call.name)
-    if op in ("max", "min") and any(layout.shape[dim] < call.parts_of(0, dim) for dim in dims):
-        op = None  # a rank without elements has no extremum
+    if op in ("max", "min") and any(layout.shape[dim] % call.parts_of(0, dim) for dim in dims):
+        op = None  # a rank may have no elements, and so no extremum
     if op == "product" and not layout.dtype.is_floating_point:
         op = None
     reductions = {} if op is None else {labels[dim]: op for dim in dims}
@@ -43,7 +43,9 @@ def _mean(call: Call, rows: list[Row], arguments: dict[str, Any], outs: Any) -> 
     local = arguments.pop("self")
     made = ops.sum(local, **arguments)
     if not made.is_floating_point() and not made.is_complex():
-        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex")
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex"
+        )
     return made / count if count else made / 0.0
 
 
@@ -57,9 +59,7 @@ def _norm(call: Call) -> list[Row]:
     p = float(call.get("ord", 2))
     pending = _NormPartial("sum", p)
     place = call.placed(0)
-    is_empty = p in (float("inf"), float("-inf")) and any(
-        layout.shape[dim] < call.parts_of(0, dim) for dim in dims
-    )
+    is_empty = p in (float("inf"), float("-inf")) and any(layout.shape[dim] % call.parts_of(0, dim) for dim in dims)
     if (isinstance(place, Shard) and place.dim in dims and not is_empty) or place == pending:
         rows.append(Row((pending,), (place,)))
     return rows
@@ -95,4 +95,3 @@ def _softmax_backward(call: Call) -> Labels:
 
 
 rule("softmax_backward log_softmax_backward", _softmax_backward)
-

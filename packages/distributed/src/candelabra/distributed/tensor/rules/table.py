@@ -7,6 +7,7 @@ result without the label is a pending reduction, if the rule says by which opera
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from ...device_mesh import DeviceMesh
 from ..layout import Layout, meta
 from ..placements import Partial, Placement, Replicate, Shard
 
+_MISSING = object()
 #: The labels of the dimensions of one tensor; None is a dimension that cannot be sliced.
 Names = Sequence[Any]
 
@@ -39,8 +41,6 @@ class Call:
 
     def on_whole(self) -> Any:
         """Return the results of the operator on tensors without data, of the whole shapes."""
-        from ..dispatch import call_with
-
         # Devices are no part of the shape: `to` is given one among its first arguments, too.
         given = {
             key: _without_data(value)
@@ -65,6 +65,16 @@ class Call:
         """Return the pending reductions of the tensors, along the dimension of the mesh."""
         found = [self.placed(k) for k in range(len(self.layouts))]
         return list(dict.fromkeys(each for each in found if isinstance(each, Partial)))
+
+
+def call_with(func: Any, arguments: dict[str, Any]) -> Any:
+    """Call an operator with arguments by name."""
+    positional = func.parameters[: func.positional_count]
+    given = list(
+        itertools.takewhile(lambda value: value is not _MISSING, (arguments.get(key, _MISSING) for key in positional))
+    )
+    rest = {key: value for key, value in arguments.items() if key not in positional[: len(given)]}
+    return func(*given, **rest)
 
 
 def _without_data(value: Any) -> Any:
