@@ -109,7 +109,7 @@ class Program:
     recording: Recording
     calls_left: builtins.int
     size: builtins.int
-    arena_bytes: builtins.int
+    planned_bytes: builtins.int
     unplanned_bytes: builtins.int
     is_running: builtins.bool
 

@@ -65,8 +65,22 @@ void Recorder::start() {
   ++active_recorders;
 }
 
+// A constant is read before any instruction uses its buffer, because kernels may write to it.
+static void take_constant(Recorder& recorder, RecordedBuffer& buffer, const Storage& root) {
+  if (!buffer.has_constant || buffer.first >= 0) return;
+  if (root.bytes > constant_limit || !root.is_host_visible) {
+    recorder.refuse("a tensor is made from values of the host; make it outside the function");
+    return;
+  }
+  const auto* begin = static_cast<const std::byte*>(root.data);
+  buffer.constant.assign(begin, begin + root.bytes);
+}
+
 void Recorder::stop() {
   if (!is_active_) return;
+  // A tensor of the host's values that no instruction uses may be a result.
+  for (RecordedBuffer& buffer : buffers)
+    if (buffer.made && !buffer.is_freed) take_constant(*this, buffer, *buffer.made);
   is_active_ = false;
   if (current == this) current = nullptr;
   --active_recorders;
@@ -167,17 +181,6 @@ cb_tensor* Recorder::copy_descriptor(const cb_tensor& seen) {
   tensor->sizes = pool.copy(seen.sizes, static_cast<size_t>(seen.ndim));
   tensor->strides = pool.copy(seen.strides, static_cast<size_t>(seen.ndim));
   return tensor;
-}
-
-// A constant is read before any instruction uses its buffer, because kernels may write to it.
-static void take_constant(Recorder& recorder, RecordedBuffer& buffer, const Storage& root) {
-  if (!buffer.has_constant || buffer.first >= 0) return;
-  if (root.bytes > constant_limit || !root.is_host_visible) {
-    recorder.refuse("a tensor is made from values of the host; make it outside the function");
-    return;
-  }
-  const auto* begin = static_cast<const std::byte*>(root.data);
-  buffer.constant.assign(begin, begin + root.bytes);
 }
 
 void Recorder::note_tensor(Instruction& instruction, cb_tensor* tensor, Storage* storage, bool is_written) {
