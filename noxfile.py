@@ -99,7 +99,7 @@ TEST_OTHERS = {
 #: Suites of backend-cpu that depend on the GEMM library or the instruction set.
 PRODUCTS = [
     "linalg/test_linalg.py", "linalg/test_linalg_activation.py", "linalg/test_linalg_in_place.py", "linalg/test_linalg_panels.py", "linalg/test_linalg_tiles.py",
-    "runtime/test_threads_same_bits.py::test_products", "runtime/test_threads_same_bits.py::test_batches_of_products",
+    "runtime/test_threads_deterministic.py::test_products", "runtime/test_threads_deterministic.py::test_batches_of_products",
 ]  # fmt: skip
 LOOPS = [
     "elementwise/test_activation.py", "elementwise/test_elementwise.py", "elementwise/test_elementwise_compare.py", "elementwise/test_elementwise_complex.py", "elementwise/test_mixed_dtypes.py",
