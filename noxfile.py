@@ -361,7 +361,9 @@ def tests_abi(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Run ruff, mypy, clang-format, mdformat, and the lints of imports, float indices and the layout."""
+    """Run ruff, mypy, clang-format, mdformat, and the lints of imports, float indices and the
+    layout.
+    """
     session.install(
         "-q",
         "ruff",
@@ -430,7 +432,9 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Check and time all workloads against PyTorch. By default, write docs/results/performance.md."""
+    """Check and time all workloads against PyTorch. By default, write
+    docs/results/performance.md.
+    """
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils"]
     install(
         session,
@@ -451,7 +455,9 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """Compare operators, modules, optimizers and distributions with PyTorch: docs/results/parity*.md."""
+    """Compare operators, modules, optimizers and distributions with PyTorch:
+    docs/results/parity*.md.
+    """
     install(
         session,
         [*DEMO_PACKAGES, "distributions"],

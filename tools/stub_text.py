@@ -1,5 +1,5 @@
-"""The parts of tensor-core's stub ``_C.pyi`` that neither the catalogue nor the composites describe;
-``tools/make_stubs.py`` puts them together.
+"""The parts of tensor-core's stub ``_C.pyi`` that neither the catalogue nor the composites
+describe; ``tools/make_stubs.py`` puts them together.
 """
 
 CORE = """\

@@ -137,7 +137,9 @@ def test_each_minor_states_its_version(minor):
 
 @pytest.fixture
 def run(tmp_path, cache):
-    """Return a function that runs programs, each on a backend of its own, and returns the outcomes."""
+    """Return a function that runs programs, each on a backend of its own, and returns the
+    outcomes.
+    """
 
     def run_all(backends: list[Backend], programs: list[str]) -> list[dict[str, str]]:
         results = {}

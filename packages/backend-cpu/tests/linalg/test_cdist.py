@@ -1,4 +1,6 @@
-"""Test cdist and pdist beyond the conformance suite: any norm, threads, values that are not finite."""
+"""Test cdist and pdist beyond the conformance suite: any norm, threads, values that are not
+finite.
+"""
 
 from __future__ import annotations
 
