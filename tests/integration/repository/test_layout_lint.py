@@ -100,7 +100,7 @@ def test_wide_comments():
 
 def test_wide_docstrings():
     path = "packages/a/src/a.py"
-    assert _broken(path, f'"""{"word " * 19}."""\n') == []
+    assert _broken(path, f'"""{"word " * 18}."""\n') == []
     (line,) = _broken(path, f'def f():\n    """{"word " * 19}."""\n')
     assert line.startswith(f"{path}:2: a line of a docstring of 106 columns")
     assert _broken(path, f'"""Sum.\n\n>>> {"f(x) " * 30}\n"""\n') == []  # an example

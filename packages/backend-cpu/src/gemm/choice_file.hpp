@@ -1,5 +1,6 @@
 // The choices of autotuning on disk: every process of a machine takes the library that the first
-// one chose, so that runs repeat bit for bit. CANDELABRA_CPU_GEMM_CACHE=0 makes each process measure.
+// one chose, so that runs repeat bit for bit. CANDELABRA_CPU_GEMM_CACHE=0 makes each process
+// measure.
 #pragma once
 
 #include <string>
