@@ -21,7 +21,20 @@ FORMATS = {
 }
 ONE_ZERO = ("float8_e4m3fnuz", "float8_e5m2fnuz")
 ALL = [*FORMATS, "float8_e8m0fnu"]
-REAL = ["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64"]
+REAL = [
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+]
 
 
 def dtype_of(name: str) -> c.dtype:
@@ -33,7 +46,9 @@ def magnitudes(name: str) -> np.ndarray:
     _, mantissa_bits, bias, _ = FORMATS[name]
     exponent, mantissa = np.divmod(np.arange(129), 2**mantissa_bits)
     step = 2.0**-mantissa_bits
-    return np.where(exponent == 0, mantissa * step * 2.0 ** (1 - bias), (1 + mantissa * step) * 2.0 ** (exponent - bias))
+    return np.where(
+        exponent == 0, mantissa * step * 2.0 ** (1 - bias), (1 + mantissa * step) * 2.0 ** (exponent - bias)
+    )
 
 
 def finite_codes(name: str) -> int:
@@ -140,7 +155,9 @@ def test_float32_at_random_and_at_boundaries(name):
     ties = ((finite[1:] + finite[:-1]) / 2).astype(np.float32)
     largest = np.float32(np.finfo(np.float32).max)
     boundaries = [ties, np.nextafter(ties, largest), np.nextafter(ties, -largest), finite.astype(np.float32)]
-    edges = np.array([0.0, -0.0, 464, 480, 61440, 65536, 248, 256, 1e-45, 2**-127, 1e38, np.inf, -np.inf, np.nan], np.float32)
+    edges = np.array(
+        [0.0, -0.0, 464, 480, 61440, 65536, 248, 256, 1e-45, 2**-127, 1e38, np.inf, -np.inf, np.nan], np.float32
+    )
     check(name, c.from_numpy(np.concatenate([bits, *boundaries, edges])))
 
 
@@ -160,7 +177,9 @@ def test_to_and_from_every_dtype(name, other):
     narrow = numbers.to(dtype_of(name))
     if name == "float8_e8m0fnu" and not dtype_of(other).is_floating_point:
         narrow = narrow[1:]
-    np.testing.assert_array_equal(narrow.to(dtype_of(other)).double().numpy(), narrow.float().to(dtype_of(other)).double().numpy())
+    np.testing.assert_array_equal(
+        narrow.to(dtype_of(other)).double().numpy(), narrow.float().to(dtype_of(other)).double().numpy()
+    )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -188,7 +207,11 @@ def test_strides(name, shape):
     narrow = numbers.to(dtype_of(name))
     expected = narrowed(name, numbers.reshape(-1).numpy()).reshape(shape)
     np.testing.assert_array_equal(codes_of(narrow), expected)
-    for view in (lambda t: t.mT if t.ndim > 1 else t, lambda t: t[..., ::2] if t.ndim else t, lambda t: t.expand(3, *t.shape)):
+    for view in (
+        lambda t: t.mT if t.ndim > 1 else t,
+        lambda t: t[..., ::2] if t.ndim else t,
+        lambda t: t.expand(3, *t.shape),
+    ):
         np.testing.assert_array_equal(view(numbers).to(dtype_of(name)).float().numpy(), view(narrow).float().numpy())
         np.testing.assert_array_equal(view(narrow).float().numpy(), view(narrow.float()).numpy())
     out = c.zeros(shape[::-1], dtype=dtype_of(name)).permute(*range(len(shape) - 1, -1, -1))

@@ -53,9 +53,7 @@ def test_bfloat16():
 def test_dtypes_that_are_not_there(dtype, tmp_path):
     data = made({"x": tensor(dtype, (8,), 0, 8), "y": tensor("F32", (1,), 8, 12)}, bytes(12))
     for load in (safetensors.load, lambda data: c.load(io.BytesIO(data))):
-        with pytest.raises(
-            FileError, match=rf"'x' is of the dtype {dtype}, which is not there.*those of float8"
-        ):
+        with pytest.raises(FileError, match=rf"'x' is of the dtype {dtype}, which is not there.*those of float8"):
             load(data)
     (tmp_path / "x").write_bytes(data)
     with safetensors.safe_open(tmp_path / "x") as file:

@@ -67,7 +67,14 @@ def test_finfo_of_complex32():
 
 @pytest.mark.parametrize("dtype", FLOAT8)
 def test_promotion_of_float8(dtype):
-    for other in (c.bool, c.int8, c.uint16, c.float32, c.complex64, c.float8_e5m2 if dtype is not c.float8_e5m2 else c.float8_e4m3fn):
+    for other in (
+        c.bool,
+        c.int8,
+        c.uint16,
+        c.float32,
+        c.complex64,
+        c.float8_e5m2 if dtype is not c.float8_e5m2 else c.float8_e4m3fn,
+    ):
         with pytest.raises(RuntimeError, match="Promotion for Float8 Types is not supported, attempted to promote"):
             c.promote_types(dtype, other)
     assert c.promote_types(dtype, dtype) is dtype
@@ -100,8 +107,12 @@ def test_creation(dtype):
 
 
 def test_printing():
-    assert repr(c.tensor([1.0, 2.5], dtype=c.float8_e4m3fn)) == "tensor([1.0000, 2.5000], dtype=candelabra.float8_e4m3fn)"
-    assert repr(c.tensor([1.0, 2.5j], dtype=c.complex32)) == "tensor([1.+0.0000j, 0.+2.5000j], dtype=candelabra.complex32)"
+    assert (
+        repr(c.tensor([1.0, 2.5], dtype=c.float8_e4m3fn)) == "tensor([1.0000, 2.5000], dtype=candelabra.float8_e4m3fn)"
+    )
+    assert (
+        repr(c.tensor([1.0, 2.5j], dtype=c.complex32)) == "tensor([1.+0.0000j, 0.+2.5000j], dtype=candelabra.complex32)"
+    )
     assert c.ones(1, dtype=c.float8_e5m2).type() == "candelabra.Float8_e5m2Tensor"
     assert c.ones(1, dtype=c.complex32).type() == "candelabra.ComplexHalfTensor"
 
@@ -120,7 +131,12 @@ def test_views(dtype):
     x = made(dtype)
     assert x.view(c.uint8).shape == (2, 3 * dtype.itemsize)
     assert x.view(c.uint8).view(dtype).tolist() == x.tolist()
-    for view in (lambda t: t.t(), lambda t: t[:, 1:], lambda t: t.unsqueeze(0).expand(2, 2, 3), lambda t: t.unfold(1, 2, 1)):
+    for view in (
+        lambda t: t.t(),
+        lambda t: t[:, 1:],
+        lambda t: t.unsqueeze(0).expand(2, 2, 3),
+        lambda t: t.unfold(1, 2, 1),
+    ):
         assert view(x).dtype is dtype
         assert view(x).contiguous().float().tolist() == view(made(c.float32)).tolist()
 
@@ -231,7 +247,9 @@ def test_scaled_mm_of_whole_matrices():
     exact = a.double() @ b.double() * 0.75
     found = c._scaled_mm(a, b, c.tensor(0.5), c.tensor(1.5), out_dtype=c.float32)
     np.testing.assert_allclose(found.numpy(), exact.numpy(), rtol=1e-5, atol=1e-6)
-    assert c._scaled_mm(a, b, c.tensor([0.5]), c.tensor(1.5), out_dtype=c.bfloat16).tolist() == found.bfloat16().tolist()
+    assert (
+        c._scaled_mm(a, b, c.tensor([0.5]), c.tensor(1.5), out_dtype=c.bfloat16).tolist() == found.bfloat16().tolist()
+    )
     assert c._scaled_mm(a, b, c.tensor(0.5), c.tensor(1.5)).dtype is a.dtype
     bias = c.arange(5.0)
     biased = c._scaled_mm(a, b, c.tensor(0.5), c.tensor(1.5), bias=bias.bfloat16(), out_dtype=c.float32)
