@@ -1,6 +1,6 @@
 // The driver of all elementwise kernels. A kernel is one loop over contiguous arrays. The driver
 // calls it on blocks that fit in L1: it gathers strided operands, converts narrow dtypes to those
-// of the loops and back, broadcasts scalars, divides the work among threads, and writes large results
+// of the loops and back, broadcasts scalars, divides the work among threads, writes large results
 // with non-temporal stores. One loop per operator and dtype is compiled, not one per combination of
 // strides.
 #pragma once
