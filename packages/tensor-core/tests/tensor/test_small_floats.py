@@ -16,6 +16,8 @@ pytest.importorskip("candelabra_backend_cpu", reason="tensors need a backend: pi
 import candelabra as c
 from candelabra import safetensors
 
+pytestmark = pytest.mark.filterwarnings("ignore:Casting complex values to real")
+
 FLOAT8 = [c.float8_e4m3fn, c.float8_e5m2, c.float8_e4m3fnuz, c.float8_e5m2fnuz, c.float8_e8m0fnu]
 SIGNED = FLOAT8[:4]
 ALL = [*FLOAT8, c.complex32]
