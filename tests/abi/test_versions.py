@@ -165,6 +165,16 @@ def test_a_backend_of_each_minor_works(run, minor):
     assert second.get("value") == RESULT, second
 
 
+@pytest.mark.parametrize("minor", MINORS)
+def test_newer_dtypes_are_withheld(run, minor):
+    program = (
+        "x = cb.ones(2, dtype=cb.float8_e5m2).to(D)\n"
+        "v = [b.supports(D, 'neg', cb.float32), b.supports(D, 'neg', cb.float8_e5m2), str(x.dtype)]\nv"
+    )
+    (found,) = run([Backend("dtypes", include=FROZEN / minor)], [WORKS + program])
+    assert found.get("value") == f"[True, {minor != '2.0'}, 'candelabra.float8_e5m2']", found
+
+
 def test_a_backend_of_a_newer_minor_works(run):
     newer = Backend("newer", DECLARATIONS + NEWER, setup=ALL + NEWER_SETUP, result="return &newer.table;")
     (found,) = run([newer], [WORKS + FULL + VALUE])
