@@ -457,3 +457,14 @@ def test_is_tensor_method_or_property():
     assert overrides.is_tensor_method_or_property(Tensor.size)
     assert overrides.is_tensor_method_or_property(Tensor.shape.__get__)
     assert not overrides.is_tensor_method_or_property(candelabra.zeros)
+
+
+def test_explicit_binding_and_call_ask_the_class() -> None:
+    class Answering(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1
+
+    values = candelabra.ones(2, 2).as_subclass(Answering)
+    assert Tensor.chunk.__get__(values)(2) == -1
+    assert Tensor.chunk.__call__(values, 2) == -1
