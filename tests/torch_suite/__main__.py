@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import fetch
 import reasons
@@ -177,13 +177,18 @@ def page(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def save(folder: Path | None, file: str, outcomes: dict[str, Outcome]) -> None:
-    """Write the outcomes of a file, a test a line."""
+def kept(folder: Path | None, file: str) -> dict[str, Outcome] | None:
+    """Return the outcomes of a file that an earlier run has kept, or None."""
+    if folder is None or not (folder / f"{file}.json").exists():
+        return None
+    return {name: Outcome(*entry) for name, entry in json.loads((folder / f"{file}.json").read_text()).items()}
+
+
+def keep(folder: Path | None, file: str, outcomes: dict[str, Outcome]) -> None:
+    """Write the outcomes of a file."""
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{file}.tsv").write_text(
-            "".join(f"{name}\t{status}\t{said!r}\n" for name, (status, said) in sorted(outcomes.items()))
-        )
+        (folder / f"{file}.json").write_text(json.dumps(outcomes, indent=0, sort_keys=True))
 
 
 def main() -> int:
@@ -192,22 +197,24 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="files without test_; all by default")
     parser.add_argument("--record", action="store_true", help="run on PyTorch, and write recorded/")
     parser.add_argument("--write", type=Path, help="write the page")
-    parser.add_argument("--save", type=Path, help="a folder for the outcome of each test")
+    parser.add_argument("--keep", type=Path, help="a folder of outcomes: files that it has are not run again")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
     parser.add_argument("--require", type=float, default=0, help="the percentage that has to pass")
     options = parser.parse_args()
     chosen = options.files or list(FILES)
     fetch.tests(), fetch.harness()
     rows = []
-    parts: list[tuple[str, int, Any]] = []
     with ThreadPoolExecutor(options.jobs) as pool:
+        running = {
+            file: [pool.submit(run, file, part, options.record) for part in range(FILES.get(file, 1))]
+            for file in chosen
+            if kept(options.keep, file) is None
+        }
         for file in chosen:
-            parts += [(file, part, pool.submit(run, file, part, options.record)) for part in range(FILES.get(file, 1))]
-        for file in chosen:
-            outcomes: dict[str, Outcome] = {}
-            for _, _, done in (entry for entry in parts if entry[0] == file):
-                outcomes |= done.result()
-            save(options.save, file, outcomes)
+            outcomes = kept(options.keep, file)
+            if outcomes is None:
+                outcomes = {name: entry for part in running[file] for name, entry in part.result().items()}
+                keep(options.keep, file, outcomes)
             if options.record:
                 recorded.store(file, (name for name, outcome in outcomes.items() if outcome.status == "passed"))
                 print(f"{file}: {sum(outcome.status == 'passed' for outcome in outcomes.values())} pass", flush=True)
