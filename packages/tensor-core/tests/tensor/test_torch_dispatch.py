@@ -252,3 +252,10 @@ def test_detached_wrappers_keep_their_slots():
     wrapper = Tensor._make_wrapper_subclass(Slotted, held.shape, dtype=held.dtype, device=held.device)
     wrapper.inner = held
     assert wrapper._detached().inner is held
+
+
+def test_make_subclass_takes_require_grad_by_name():
+    made = Tensor._make_subclass(Slotted, candelabra.ones(2), require_grad=True)
+    assert type(made) is Slotted and made.requires_grad
+    with pytest.raises(TypeError, match="require_grad"):
+        Tensor._make_subclass(Slotted, candelabra.ones(2), other=True)
