@@ -1,7 +1,8 @@
 """The memory format of what interpolation returns."""
 
-import candelabra
 import pytest
+
+import candelabra
 from candelabra.nn import functional as F
 
 
