@@ -5,6 +5,7 @@ processes it is.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 import zipfile
@@ -91,13 +92,14 @@ def test_compilers_leave_programs_as_they_are(torch):
     def double(x):
         return 2 * x
 
-    assert torch.jit.script(double) is double
+    assert torch.jit.script(double)(3) == 6
     assert torch.jit.ignore(double) is double
     assert torch.jit.ignore(drop=True)(double) is double
-    assert torch.jit.trace(double, torch.ones(1))(3) == 6
+    assert torch.jit.trace(double, torch.ones(1))(torch.ones(1)).tolist() == [2]
     assert not torch.jit.is_scripting()
-    with pytest.raises(NotImplementedError, match="state dict"):
-        torch.jit.load("model.pt")
+    if importlib.util.find_spec("candelabra.jit") is None:
+        with pytest.raises(NotImplementedError, match="state dict"):
+            torch.jit.load("model.pt")
     onnx = importlib.import_module("torch.onnx")
     with pytest.raises(NotImplementedError, match="does not export"):
         onnx.export(None, (), "model.onnx")

@@ -96,16 +96,7 @@ def exported_graph(
     leaves, spec = pytree.tree_flatten((args, kwargs))
     recorder = _Exporter(function, module, leaves, spec, keeps_values)
     shapes = read_shapes(arguments, leaves, dynamic_shapes)
-    try:
-        recording = recorder.record_all(shapes)
-    except ExportError:
-        if not shapes.optional:
-            raise
-        # Sizes of Dim.AUTO are fixed if the program does not work with others.
-        by_leaf = [{dim: one for dim, one in sizes.items() if one.symbol not in shapes.optional} for sizes in shapes.by_leaf]
-        symbols = {name: symbol for name, symbol in shapes.symbols.items() if name not in shapes.optional}
-        shapes = Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, set())
-        recording = recorder.record_all(shapes)
+    recording, shapes = _record_optional(recorder, shapes)
     paths = pytree.tree_leaves_with_path(arguments)
     inputs = _inputs(leaves, [_name_of(path) for path, _ in paths], recorder.values, shapes)
     name = type(module).__name__ if module is not None else getattr(function, "__name__", "program")
@@ -123,6 +114,30 @@ def exported_graph(
         recording.out_spec,
         recording.written,
     )
+
+
+def _record_optional(exporter: _Exporter, shapes: Shapes) -> tuple[Recording, Shapes]:
+    """Return the recording with as many sizes of ``Dim.AUTO`` as the program works with.
+
+    These are all, those of the first dimensions, or none.
+    """
+    first = {one.symbol for sizes in shapes.by_leaf for dim, one in sizes.items() if dim == 0} & shapes.optional
+    for kept in (shapes.optional, first) if shapes.optional else ():
+        some = _without(shapes, shapes.optional - kept)
+        try:
+            return exporter.record_all(some), some
+        except ExportError:
+            continue
+    rest = _without(shapes, shapes.optional)
+    return exporter.record_all(rest), rest
+
+
+def _without(shapes: Shapes, fixed: set[str]) -> Shapes:
+    """Return the shapes with some symbols as fixed sizes."""
+    by_leaf = [{dim: one for dim, one in sizes.items() if one.symbol not in fixed} for sizes in shapes.by_leaf]
+    used = {one.symbol for sizes in by_leaf for one in sizes.values()}
+    symbols = {name: symbol for name, symbol in shapes.symbols.items() if name in used}
+    return Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, shapes.optional - fixed)
 
 
 class _Exporter:
@@ -242,9 +257,7 @@ def _parameter_names(signature: Callable[..., Any], names: list[str]) -> list[st
         parameters = inspect.signature(signature).parameters.values()
     except (TypeError, ValueError):
         return names
-    return names + [
-        one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD and one.name not in names
-    ]
+    return names + [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD and one.name not in names]
 
 
 def _name_of(path: Any) -> str:
@@ -260,7 +273,9 @@ def _inputs(leaves: list[Any], names: list[str], values: list[int | None], shape
         seen[name] = seen.get(name, 0) + 1
         unique = name if seen[name] == 1 else f"{name}_{seen[name]}"
         if not isinstance(leaf, Tensor):
-            if not isinstance(leaf, bool | int | float | complex | str | type(None) | candelabra.dtype | candelabra.device):
+            if not isinstance(
+                leaf, bool | int | float | complex | str | type(None) | candelabra.dtype | candelabra.device
+            ):
                 raise ExportError(f"argument {name} is a {type(leaf).__name__}; arguments are tensors and plain values")
             inputs.append(Input(unique, None, constant=leaf))
             continue
@@ -274,4 +289,3 @@ def _device(tensors: list[Tensor]) -> candelabra.device:
         if tensor.ndim > 0 or tensor.device.type != "cpu":
             return tensor.device
     return candelabra.get_default_device()
-

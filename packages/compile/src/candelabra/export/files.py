@@ -52,7 +52,9 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
     tensor([0., 0.])
     """
     if not isinstance(ep, ExportedProgram):
-        raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
+        raise TypeError(
+            f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
+        )
     content = encoded(ep._graph)
     content["extra_files"] = dict(extra_files or {})
     serialization.save(content, f)

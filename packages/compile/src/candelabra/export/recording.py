@@ -30,8 +30,12 @@ _PLAIN = (
 )  # fmt: skip
 
 
-class DataDependentWarning(UserWarning):
+class TracerWarning(Warning):
     """A trace keeps a value that follows from the arguments."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Do nothing: lines of libraries are warned of like others."""
 
 
 def _line() -> tuple[str, int]:
@@ -158,7 +162,7 @@ class Recorder:
             warnings.warn(
                 f"{what}{_at(place)}: the trace keeps what follows from it as a constant, so that it might not be "
                 "right for other arguments",
-                DataDependentWarning,
+                TracerWarning,
                 stacklevel=2,
             )
 
