@@ -73,6 +73,13 @@ class Recordable:
         """Take the kept arguments of another."""
         self._example = other._example
 
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> None:
+        """Convert the kept arguments as those of the parameters that `fn` converts."""
+        if self._example is not None:
+            leaves, spec = self._example
+            kept = [leaf._replace(values=fn(leaf.values)) if isinstance(leaf, _Kept) else leaf for leaf in leaves]
+            self._example = (kept, spec)
+
     def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments like those of the first call.
 
@@ -280,6 +287,7 @@ class RecursiveScriptModule(ScriptModule):
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         self._original._apply(fn, recurse)
+        self._recordable.apply(fn)
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
