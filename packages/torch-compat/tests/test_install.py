@@ -245,7 +245,7 @@ def test_autocast_of_a_device_that_is_not_there(torch):
     [
         ("quantize_per_tensor", "no quantized tensors"),
         ("quantization", "no quantized tensors"),
-        ("export", "no compiler"),
+        ("nested", "no nested tensors"),
         ("sparse", "no sparse"),
     ],
 )

@@ -66,9 +66,9 @@ def graph_module(graph: Graph) -> fx.GraphModule:
             target, args, {name: replaced(value, argument) for name, value in call.kwargs.items()}
         )
         node.meta["stack_trace"] = f'  File "{call.file}", line {call.line}' if call.file else None
-        for position, value in enumerate(call.outputs):
-            if value is not None:
-                nodes[value] = node if call.is_single else made.call_function(operator.getitem, (node, position))
-                nodes[value].meta["tensor_meta"] = graph.described.get(value)
+        for position, number in enumerate(call.outputs):
+            if number is not None:
+                nodes[number] = node if call.is_single else made.call_function(operator.getitem, (node, position))
+                nodes[number].meta["tensor_meta"] = graph.described.get(number)
     made.output(tuple(replaced(value, argument) for value in graph.outputs))
     return fx.GraphModule(nn.Module(), made, graph.name)
