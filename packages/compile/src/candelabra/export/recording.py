@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import candelabra
+import candelabra.compiler as _compiler  # noqa: F401
 from candelabra import Tensor, nn, overrides, pytree
 from candelabra.compiler.frames import line_of
 from candelabra.python_dispatch import TorchDispatchMode

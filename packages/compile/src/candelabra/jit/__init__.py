@@ -5,6 +5,7 @@ Nothing is compiled from source: a graph has the operators that a call computes.
 
 from __future__ import annotations
 
+import candelabra.export as _export  # noqa: F401
 from candelabra.export.recording import TracerWarning
 
 from .files import load, save

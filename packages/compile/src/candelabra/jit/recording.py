@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 import candelabra
+import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor, nn, pytree
 from candelabra.export.graph import Graph
 from candelabra.export.recording import TracerWarning
