@@ -182,6 +182,17 @@ def test_errors_name_the_line_of_the_operator():
         (lambda x: x if x.sum() > 0 else -x, r"__bool__\(\) asks for the value of a tensor \(.*test_exporting.py"),
         (lambda x: x * x.sum().item(), r"item\(\) asks"),
         (lambda x: candelabra.tensor(x.tolist()), r"tolist\(\) asks"),
+        (lambda x: x if candelabra.allclose(x, CONSTANT) else -x, "reads the value of a tensor .*test_exporting.py"),
+        (lambda x: x if 1.0 in x else -x, "reads the value of a tensor"),
+        (lambda x: candelabra.ones(5)[: x[0].long()], "reads the value of a tensor"),
+        (lambda x: x * len(f"{x}"), r"tolist\(\) reads"),
+        (
+            lambda x: nn.functional.multilabel_margin_loss(x, candelabra.tensor([0, -1, 1])),
+            "reads the value of a tensor",
+        ),
+        (lambda x: nn.functional.one_hot(x.long()), "reads the value of a tensor"),
+        (lambda x: candelabra.tensor([x[0], x[1]]), r"tensor\(\) makes a tensor from the values of others"),
+        (lambda x: candelabra.from_dlpack(x) * 2, "gives out the memory"),
         (lambda x: x.nonzero(), "the shape of the result of nonzero depends on the values"),
         (lambda x: x[x > 0], "the shape of the result of index depends on the values"),
         (lambda x: x.masked_select(x > 0), "masked_select depends"),
@@ -196,6 +207,28 @@ def test_what_cannot_be_exported(function, message):
 
 
 CONSTANT = candelabra.zeros(1)
+
+
+def test_other_objects_for_the_same_memory():
+    def function(x):
+        y = x.clone()
+        y.data = x.data * 3
+        return x.data * 2 + y.detach() + x.view(3, 1).mT
+
+    x = candelabra.randn(3)
+    assert exported(function, candelabra.ones(3))(x).equal(function(x))
+
+
+def test_checks_of_values_are_no_part_of_a_program():
+    loss = nn.BCELoss()
+    x, y = candelabra.rand(3), candelabra.rand(3)
+    program = export(loss, (x, y))
+    assert [node.target.__name__ for node in program.graph.find_nodes(op="call_function")] == [
+        "probability_cross_entropy",
+        "mean",
+    ]
+    x, y = candelabra.rand(3), candelabra.rand(3)
+    assert program.module()(x, y).equal(loss(x, y))
 
 
 def test_values_of_buffers_are_refused_and_constants_are_kept():

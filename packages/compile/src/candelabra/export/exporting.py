@@ -10,6 +10,7 @@ import candelabra
 from candelabra import Tensor, nn, pytree
 from candelabra.compiler import stance
 
+from .dead_code import remove_dead
 from .dims import Shapes, read_shapes
 from .graph import ExportError, Graph, Input, Scaled, State, Symbol
 from .program import ExportedProgram
@@ -98,6 +99,7 @@ def exported_graph(
     shapes = read_shapes(arguments, leaves, dynamic_shapes)
     recording, shapes = _record_optional(recorder, shapes)
     paths = pytree.tree_leaves_with_path(arguments)
+    remove_dead(recording)
     inputs = _inputs(leaves, [_name_of(path) for path, _ in paths], recorder.values, shapes)
     name = type(module).__name__ if module is not None else getattr(function, "__name__", "program")
     return Graph(
