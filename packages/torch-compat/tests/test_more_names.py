@@ -153,7 +153,7 @@ def test_compiled_classes(torch):
             return self.layer(x)
 
     assert Old()(torch.ones(1, 1)).shape == (1, 1)
-    assert not isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.ScriptModule)
+    assert isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.RecursiveScriptModule)
     assert torch.jit.isinstance([1], list[int])
     with pytest.raises(NotImplementedError, match="no compiled programs"):
         torch.jit.CompilationUnit("def f(): pass")
