@@ -9,7 +9,7 @@ import candelabra.distributed as dist
 from candelabra.distributed.checkpoint.sharded import Sharded
 from candelabra.distributed.device_mesh import DeviceMesh, init_device_mesh
 from candelabra.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-from candelabra.distributed.tensor.layout import local_shape_and_offset
+from candelabra.distributed.tensor.layout import compute_local_shape_and_global_offset
 from candelabra.distributed.tensor.placements import _StridedShard
 
 COMMON = """
@@ -294,7 +294,7 @@ def test_wrong_meshes(world, call, kind, message):
 def test_offsets(world, shape, placements, expected):
     mesh = init_device_mesh("cpu", (2, 2))
     places = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert [local_shape_and_offset(shape, mesh, placements, place) for place in places] == expected
+    assert [compute_local_shape_and_global_offset(shape, mesh, placements, place) for place in places] == expected
 
 
 def test_checkpoints_see_the_part_of_a_rank(world):

@@ -11,7 +11,7 @@ from candelabra import Tensor
 
 from ..device_mesh import DeviceMesh
 from .dtensor import DTensor
-from .layout import Layout, Placements, local_shape_and_offset
+from .layout import Layout, Placements, compute_local_shape_and_global_offset
 from .placements import Placement, Replicate, Shard
 from .redistribution import redistribute
 from .rules import RULES, Call, Row, Rule, call_with
@@ -176,7 +176,7 @@ def _run(func: Any, rule: Rule, call: Call, rows: Any, outs: Any, locals_: list[
     for key, output in rule.sizes.items():
         if key in arguments:
             layout = outs[output]
-            arguments[key] = list(local_shape_and_offset(layout.shape, call.mesh, layout.placements)[0])
+            arguments[key] = list(compute_local_shape_and_global_offset(layout.shape, call.mesh, layout.placements)[0])
     if rule.local is not None:
         return rule.local(call, rows, arguments, outs)
     return call_with(func, arguments)

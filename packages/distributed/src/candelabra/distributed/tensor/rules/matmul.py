@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .table import Call, Labels, rule
+from .table import Call, Labels, Names, rule
 
 
 def _linear(call: Call) -> Labels:
     *batch, _ = range(len(call.layouts[0].shape))
-    inputs = [[*batch, "k"], ["n", "k"], ["n"]][: len(call.layouts)]
+    inputs: list[Names] = [[*batch, "k"], ["n", "k"], ["n"]][: len(call.layouts)]
     linear = [[0], [1]] if len(call.layouts) == 2 else [[0, 2], [1, 2]]
     return Labels(inputs, [[*batch, "n"]], {"k": "sum"}, added=[2], linear=linear)
 
