@@ -28,7 +28,7 @@ def run(*command: str, timeout: float = 100, **variables: str) -> subprocess.Com
     )
 
 
-@pytest.mark.parametrize("suite", ["test_collectives", "test_data_parallel"])
+@pytest.mark.parametrize("suite", ["test_collectives", "test_data_parallel", "test_tensors", "test_fully_shard"])
 def test_suites_of_the_package(suite: str) -> None:
     done = run(
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SUITES / f"{suite}.py"), CANDELABRA_TEST_ENGINE="mpi"
