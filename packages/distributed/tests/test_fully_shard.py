@@ -232,8 +232,8 @@ assert model(data(0)).isfinite().all()
 
 @pytest.mark.parametrize(
     ("body", "ranks"),
-    [(TRAINING, 2), (MEMORY, 2), (VARIANTS, 4)],
-    ids=["training", "memory", "variants"],
+    [(TRAINING + MEMORY, 2), (VARIANTS, 4)],
+    ids=["training-and-memory", "variants"],
 )
 def test_ranks(job, body, ranks):
     result = job(COMMON + body + "\nline('done', rank)\n", ranks, timeout=200)

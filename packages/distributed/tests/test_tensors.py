@@ -229,8 +229,8 @@ assert made(candelabra.ones(4, 4)).shape == (4, 3) and made.weight.placements ==
 
 @pytest.mark.parametrize(
     ("body", "ranks"),
-    [(REDISTRIBUTE, 4), (OPERATORS, 2), (OPERATORS, 4), (RANDOM, 2), (PARALLEL, 2)],
-    ids=["redistribute", "operators-2", "operators-4", "random-and-optimizers", "parallel"],
+    [(REDISTRIBUTE, 4), (OPERATORS, 4), (OPERATORS + RANDOM + PARALLEL, 2)],
+    ids=["redistribute", "operators-4", "operators-and-parallel-2"],
 )
 def test_ranks(job, body, ranks):
     result = job(COMMON + body + "\nline('done', rank)\n", ranks, timeout=200)

@@ -25,6 +25,13 @@ class Layout:
     stride: tuple[int, ...]
     dtype: Any
 
+    def __hash__(self) -> int:
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((self.shape, self.stride, self.placements, self.dtype))
+            object.__setattr__(self, "_hash", known)
+        return known
+
     def with_placements(self, placements: Placements) -> Layout:
         """Return the same tensor in other places."""
         return Layout(self.mesh, placements, self.shape, self.stride, self.dtype)
