@@ -52,7 +52,7 @@ def check(name, f, inputs, mesh, *places):
 
 REDISTRIBUTE = """
 mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
-for shape in ((4, 6), (5, 3), (1, 7)):
+for shape in ((4, 6), (5, 3)):
     x = whole(*shape)
     kinds = [R, S(0), S(1), P]
     pairs = list(itertools.product(kinds, kinds)) + [(_StridedShard(0, split_factor=2), S(0)), (_StridedShard(0, split_factor=2), R)]
@@ -97,7 +97,7 @@ OPERATORS = """
 mesh = init_device_mesh("cpu", (size,)) if size == 2 else init_device_mesh("cpu", (2, 2))
 n = mesh.ndim
 def checks(name, f, *inputs, kinds=(R, S(0), S(1), P)):
-    for turn, kind in enumerate(kinds):
+    for turn, kind in list(enumerate(kinds))[:: 1 if n == 1 else 2]:  # in two dimensions, another comes with it
         other = kinds[(turn + 1) % len(kinds)]
         check(name, f, inputs, mesh, [kind, other][:n], [other, R][:n], [R, kind][:n])
 x, y = whole(4, 6), whole(4, 6, seed=1)
