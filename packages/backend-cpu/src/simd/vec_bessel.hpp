@@ -115,8 +115,8 @@ struct SineCosine {
   V sine, cosine;
 };
 CANDELABRA_FORMULA SineCosine sine_cosine(V x) {
-  const auto [r, n] = parts::reduced_angle(x);
-  const V z = r * r, s = parts::sin_of(r, z), c = parts::cos_of(z);
+  const auto [r, n, low, z] = parts::reduced_angle(x);
+  const V s = parts::sin_of(r, z, low), c = parts::cos_of(z);
   const M odd = parts::low_bit<0>(n);
   return {parts::negated_by_bit1(select(odd, c, s), n), parts::negated_by_bit1(select(odd, -s, c), n)};
 }

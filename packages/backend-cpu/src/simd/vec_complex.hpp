@@ -71,8 +71,8 @@ struct SinCos {
   Vec<double> sin, cos;
 };
 CANDELABRA_FORMULA SinCos sin_cos(Vec<double> x) {
-  const auto [r, n] = reduced_angle(x);
-  const Vec<double> z = r * r, s = sin_of(r, z), c = cos_of(z);
+  const auto [r, n, low, z] = reduced_angle(x);
+  const Vec<double> s = sin_of(r, z, low), c = cos_of(z);
   const Mask<double> odd = low_bit<0>(n);
   const Vec<double> sine = negated_by_bit1(select(odd, c, s), n);
   return {select(x == Vec<double>(0.0), x, sine), negated_by_bit1(select(odd, -s, c), n)};

@@ -6,20 +6,24 @@
 namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// e^(-x^2) / (1 + 2x) times a polynomial in (x - k) / (x + k) (Shepherd and Laframboise 1981). The
-// rounding error of x^2 is corrected.
+// e^(-x^2) / (1 + 2x) times a polynomial in (x - 2) / (x + 2) (Shepherd and Laframboise 1981). The
+// rounding errors of x^2 and of the quotient are corrected.
 CANDELABRA_FORMULA Vec<float> erfc(Vec<float> x) {
   using V = Vec<float>;
-  constexpr float end = 10.5f, k = parts::erfcx_centre<float>;
+  constexpr float end = 10.5f, leading = 1.25f;
+  static constexpr float rest_series[] = {2.697838657e-02f,  -9.276375920e-02f, -1.660309881e-01f, 1.640487015e-01f,
+                                          -5.420880392e-02f, -8.006568998e-03f, 8.647575974e-03f,  1.154143014e-03f,
+                                          -1.248662127e-03f, -2.398684737e-04f};
   const V a = min(V(end), abs(x));
-  const V t = (a - k) * parts::inverse(a + k);
-  const V square = a * a, rest = fma(a, a, -square);
-  const V e = parts::exp_unclipped(-square);
-  const V far =
-      parts::quotient(fnma(e, rest, e) * parts::series(t, parts::erfcx_series<float>), fma(V(2.0f), a, V(1.0f)));
+  const V rest = parts::series((a - 2.0f) * parts::inverse(a + 2.0f), rest_series);
+  const V over = parts::inverse(fma(V(2.0f), a, V(1.0f))), quotient = parts::opaque((rest + leading) * over);
+  const V low = over * ((fnma(quotient + quotient, a, V(leading)) - quotient) + rest);
+  const V square = parts::opaque(a * a), square_low = fma(a, a, -square);
+  const auto [r, whole] = parts::reduced_exp(-square);
+  const V far = parts::scaled(quotient + fma(parts::expm1_of(r - square_low), quotient + low, low), whole);
   V result = select(x < V(0.0f), 2.0f - far, far);
   const Mask<float> near = a < V(0.47f);  // rounding errors would add up here
-  if (any(near)) result = select(near, 1.0f - with_sign_of(parts::piecewise(parts::erf_table<float>, a), x), result);
+  if (any(near)) result = select(near, 1.0f - erf(x), result);
   return result;
 }
 

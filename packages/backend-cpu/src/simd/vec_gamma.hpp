@@ -32,7 +32,7 @@ CANDELABRA_FORMULA Vec<double> lgamma_for_float(Vec<double> x) {
   V result = lgamma_positive(min(V(1e60), select(left, 1.0 - x, x)));
   if (any(left)) {
     const V angle = (x - round_even(x)) * 3.14159265358979323846;
-    const V sine = abs(sin_of(angle * select(abs(angle) < V(0.8), V(1.0), V(0.0)), angle * angle));
+    const V sine = abs(sin_of(angle * select(abs(angle) < V(0.8), V(1.0), V(0.0)), angle * angle, V(0.0)));
     const V other = cos_of((1.57079632679489661923 - abs(angle)) * (1.57079632679489661923 - abs(angle)));
     const V size = select(abs(angle) < V(0.8), sine, other);
     result =

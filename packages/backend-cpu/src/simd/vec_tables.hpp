@@ -8,6 +8,27 @@ namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 namespace parts {
 
+// c[0] + c[1] x + …. Long polynomials are evaluated as two or four interleaved ones, to shorten the
+// dependency chain.
+template <typename T, size_t N>
+CANDELABRA_FORMULA Vec<T> series(Vec<T> x, const T (&c)[N]) {
+  constexpr int chains = N <= 6 ? 1 : N <= 13 ? 2 : 4;
+  Vec<T> power = x;
+  if constexpr (chains >= 2) power = x * x;
+  const Vec<T> square = power;
+  if constexpr (chains == 4) power = power * power;
+  Vec<T> sum[chains];
+#pragma GCC unroll 32
+  for (int i = static_cast<int>(N) - 1; i >= 0; --i)
+    sum[i % chains] = i + chains >= static_cast<int>(N) ? Vec<T>(c[i]) : fma(sum[i % chains], power, Vec<T>(c[i]));
+  if constexpr (chains == 1)
+    return sum[0];
+  else if constexpr (chains == 2)
+    return fma(sum[1], x, sum[0]);
+  else
+    return fma(fma(sum[3], x, sum[2]), square, fma(sum[1], x, sum[0]));
+}
+
 // An odd function on [0, top], as polynomials in x - n step around the multiples of step. The first
 // row is the rounding error of the second, which holds the values at the multiples. The
 // coefficients of the first and higher powers follow.
@@ -27,9 +48,10 @@ CANDELABRA_FORMULA Vec<T> piecewise(const Piecewise<T, pieces, rows>& table, Vec
   for (int k = (last & 1 ? last : last - 1) - 2; k >= 3; k -= 2)
     even = fma(even, square, lookup(table.rows[k], shifted));
 #pragma GCC unroll 16
-  for (int k = (last & 1 ? last - 1 : last) - 2; k >= 2; k -= 2) odd = fma(odd, square, lookup(table.rows[k], shifted));
-  even = fma(even, square, lookup(table.rows[0], shifted));
-  return lookup(table.rows[1], shifted) + fma(odd, d, even);
+  for (int k = (last & 1 ? last - 1 : last) - 2; k >= 4; k -= 2) odd = fma(odd, square, lookup(table.rows[k], shifted));
+  // The linear term comes last: beside zero, where it is nearly the result, it is rounded once.
+  const Vec<T> tail = fma(square, fma(odd, d, even), lookup(table.rows[0], shifted));
+  return lookup(table.rows[1], shifted) + fma(lookup(table.rows[2], shifted), d, tail);
 }
 
 template <typename T>
@@ -160,7 +182,7 @@ inline constexpr Piecewise<float, 32, 8> tanh_table = {
       -1.209568582e-04f, -6.785425649e-05f, -3.806392124e-05f, -2.135228169e-05f, -1.197765687e-05f, -6.718891655e-06f,
       -3.768967872e-06f, -2.114202744e-06f, -1.185961423e-06f, -6.652643947e-07f, -3.731796028e-07f, -2.093348286e-07f,
       -1.174262039e-07f, -6.587013246e-08f},
-     {-3.333197236e-01f, -2.341053486e-01f, -4.485613853e-02f, 7.986682653e-02f, 1.110829562e-01f, 9.317491949e-02f,
+     {-3.333232999e-01f, -2.341053486e-01f, -4.485613853e-02f, 7.986682653e-02f, 1.110829562e-01f, 9.317491949e-02f,
       6.440119445e-02f,  4.045816511e-02f,  2.415900491e-02f,  1.403153781e-02f, 8.025329560e-03f, 4.550990183e-03f,
       2.568462631e-03f,  1.445701811e-03f,  8.125183522e-04f,  4.562708200e-04f, 2.560988069e-04f, 1.437069150e-04f,
       8.062754205e-05f,  4.523275493e-05f,  2.537478940e-05f,  1.423444246e-05f, 7.984947842e-06f, 4.479196832e-06f,
@@ -172,7 +194,7 @@ inline constexpr Piecewise<float, 32, 8> tanh_table = {
       -4.030403943e-05f, -2.261332156e-05f, -1.268643518e-05f, -7.116921097e-06f, -3.992380698e-06f, -2.239569540e-06f,
       -1.256299470e-06f, -7.047248118e-07f, -3.953162775e-07f, -2.217527850e-07f, -1.243921872e-07f, -6.977774092e-08f,
       -3.914177782e-08f, -2.195655213e-08f},
-     {1.316251308e-01f, 5.549745262e-02f, -4.588631168e-02f, -5.902129412e-02f, -2.866821550e-02f, -5.408616737e-03f,
+     {1.317771524e-01f, 5.549745262e-02f, -4.588631168e-02f, -5.902129412e-02f, -2.866821550e-02f, -5.408616737e-03f,
       3.423662158e-03f, 4.729944281e-03f, 3.704367206e-03f,  2.441630932e-03f,  1.490251510e-03f,  8.750407724e-04f,
       5.033556372e-04f, 2.863272093e-04f, 1.618707756e-04f,  9.119756578e-05f,  5.128209523e-05f,  2.880598549e-05f,
       1.617107773e-05f, 9.075050002e-06f, 5.091868388e-06f,  2.856665560e-06f,  1.602565590e-06f,  8.989960634e-07f,
