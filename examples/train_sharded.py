@@ -52,7 +52,10 @@ def main() -> None:
             print(f"step {step + 1}: loss {loss.item():.3f}")
     assert norm.full_tensor().isfinite()
     kept = sum(each.to_local().numel() for each in model.parameters())
-    print(f"rank {dist.get_rank()} keeps {kept} of {sum(each.numel() for each in model.parameters())} parameters\n", end="")
+    print(
+        f"rank {dist.get_rank()} keeps {kept} of {sum(each.numel() for each in model.parameters())} parameters\n",
+        end="",
+    )
     dist.destroy_process_group()
 
 

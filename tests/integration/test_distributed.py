@@ -167,6 +167,14 @@ def test_the_example_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert len(losses) == 4 and losses[-1] < losses[0]
 
 
+def test_the_example_of_sharding() -> None:
+    done = run(*LAUNCHER, "--nproc-per-node", "2", str(ROOT / "examples" / "train_sharded.py"))
+    assert done.returncode == 0, done.stderr
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
+    assert len(losses) == 3 and losses[-1] < losses[0]
+    assert "rank 1 keeps 12768 of 25569 parameters" in done.stdout
+
+
 def test_pytorch_programs_find_it() -> None:
     program = (
         "import candelabra.torch; candelabra.torch.install()\n"
@@ -181,7 +189,7 @@ def test_pytorch_programs_find_it() -> None:
         "assert isinstance(model, DDP); model(torch.ones(1, 2)).sum().backward()\n"
         "assert model.module.weight.grad.tolist() == [[1.0, 1.0]]\n"
         "try: dist.fsdp.FullyShardedDataParallel(model)\n"
-        "except RuntimeError as error: assert 'this part of torch.distributed is not available' in str(error)\n"
+        "except NotImplementedError as error: assert 'fully_shard' in str(error)\n"
         "else: raise AssertionError\n"
     )
     done = run(sys.executable, "-c", program)
