@@ -213,7 +213,13 @@ model.blocks[0].reshard(); assert isinstance(model.blocks[0].up.weight, DTensor)
 Net.features = lambda self, x: self.embed(x).sum()
 register_fsdp_forward_method(model, "features"); model.features(data(0)).backward(); assert model.embed.weight.grad is not None
 with candelabra.no_grad(): model(data(0))
-assert all(isinstance(each, DTensor) for each in model.state_dict().values())
+saved = model.state_dict()
+assert all(isinstance(each, DTensor) for each in saved.values())
+other = shard(Net()); other.load_state_dict(saved)
+for (name, a), (_, b) in zip(other.named_parameters(), saved.items()): assert (a.full_tensor() == b.full_tensor()).all(), name
+optimizer = optim.AdamW(other.parameters(), lr=0.01); train(other, optimizer, 1)
+again = optim.AdamW(other.parameters(), lr=0.5); again.load_state_dict(optimizer.state_dict())
+assert again.state[other.head.weight]["exp_avg"].placements == (Shard(0),); train(other, again, 1)
 # A pass that fails, a conversion, values from the meta device
 class Failing(nn.Module):
     def forward(self, x): raise KeyError("no")
