@@ -209,6 +209,7 @@ check(model, 0.1)
 # By hand
 model = shard(net())
 handle = model.blocks[0].unshard(async_op=True); handle.wait(); assert model.blocks[0].up.weight.shape == (9, 6) and not isinstance(model.blocks[0].up.weight, DTensor)
+loss(model(data(0))).backward(); assert model.blocks[0].up.weight.grad is not None; model.zero_grad()
 model.blocks[0].reshard(); assert isinstance(model.blocks[0].up.weight, DTensor)
 Net.features = lambda self, x: self.embed(x).sum()
 register_fsdp_forward_method(model, "features"); model.features(data(0)).backward(); assert model.embed.weight.grad is not None

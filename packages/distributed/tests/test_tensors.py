@@ -141,6 +141,12 @@ b = a.clone(); c = b.add_(1).mul_(distribute_tensor(y, mesh, [R] * n))
 assert c is b and b.placements == a.placements; close(b.full_tensor(), (x + 1) * y, "in place")
 b = distribute_tensor(x, mesh, [R] * n); b.add_(a); close(b.full_tensor(), x + x, "in place"); assert b.placements == (R,) * n
 b.copy_(a); close(b.full_tensor(), x, "copy"); b[0].zero_(); assert b.full_tensor()[0].abs().sum() == 0
+# Pending sums
+p = distribute_tensor(x, mesh, [P] * n)
+assert (p / 2).placements == (P,) * n and (p + 1).placements != (P,) * n; close((p + 1).full_tensor(), x + 1, "number")
+close(p.to(candelabra.int64).full_tensor(), x.to(candelabra.int64), "rounded")
+assert p.float().placements == (P,) * n
+p.add_(a); close(p.full_tensor(), 2 * x, "in place"); p.zero_(); assert p.placements == (P,) * n and not p.any()
 # What is refused
 text = raised(NotImplementedError, candelabra.linalg.inv, distribute_tensor(candelabra.eye(3), mesh))
 assert "linalg_inv_ex has no rule for DTensor" in text and "to_local" in text
