@@ -221,6 +221,15 @@ for (name, a), (_, b) in zip(other.named_parameters(), saved.items()): assert (a
 optimizer = optim.AdamW(other.parameters(), lr=0.01); train(other, optimizer, 1)
 again = optim.AdamW(other.parameters(), lr=0.5); again.load_state_dict(optimizer.state_dict())
 assert again.state[other.head.weight]["exp_avg"].placements == (Shard(0),); train(other, again, 1)
+# A checkpoint of one mesh is loaded on another, and into a plain module
+import candelabra.distributed.checkpoint as checkpoint
+folder = os.path.join(os.path.dirname(sys.argv[0]), "saved")
+hybrid = shard(net(), mesh=init_device_mesh("cpu", (2, 2)))
+checkpoint.save({"model": hybrid.state_dict()}, checkpoint_id=folder)
+for into in (shard(Net()), Net()):
+    checkpoint.load({"model": into.state_dict()}, checkpoint_id=folder)
+    for (name, a), (_, b) in zip(hybrid.named_parameters(), into.named_parameters()):
+        assert (a.full_tensor() == (b.full_tensor() if isinstance(b, DTensor) else b)).all(), name
 # A pass that fails, a conversion, values from the meta device
 class Failing(nn.Module):
     def forward(self, x): raise KeyError("no")
