@@ -30,12 +30,48 @@ def run(*command: str, timeout: float = 100, **variables: str) -> subprocess.Com
     )
 
 
-@pytest.mark.parametrize("suite", ["test_collectives", "test_data_parallel"])
-def test_suites_of_the_package(suite: str) -> None:
+@pytest.mark.parametrize(
+    ("suite", "chosen"),
+    [
+        ("test_collectives", ""),
+        ("test_data_parallel", ""),
+        ("test_tensors", "redistribute or parallel-2"),
+        ("test_fully_shard", "training"),
+    ],
+)
+def test_suites_of_the_package(suite: str, chosen: str) -> None:
     done = run(
-        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SUITES / f"{suite}.py"), CANDELABRA_TEST_ENGINE="mpi"
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, str(SUITES / f"{suite}.py"),
+        CANDELABRA_TEST_ENGINE="mpi",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_names_of_sharding_under_torch() -> None:
+    """What candelabra-torch-compat refuses alone is there with candelabra-distributed."""
+    program = """
+import candelabra.torch; candelabra.torch.install()
+import torch, torch.distributed as dist
+from torch.distributed._composable.fsdp import MixedPrecisionPolicy
+from torch.distributed._tensor import DTensor, Shard
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.tensor.placement_types import Placement, _StridedShard
+from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+import torch.distributed.rpc as rpc, torch.distributed.tensor
+assert issubclass(Shard, Placement) and torch.distributed.tensor.DTensor is DTensor
+for call in (lambda: FullyShardedDataParallel(torch.nn.Linear(1, 1)), lambda: rpc.init_rpc("a")):
+    try: call()
+    except NotImplementedError as error: assert "fully_shard" in str(error) or "isend" in str(error)
+    else: raise AssertionError
+dist.init_process_group("fake", rank=0, world_size=2)
+mesh = dist.init_device_mesh("cpu", (2,))
+assert isinstance(fully_shard(torch.nn.Linear(4, 4), mesh=mesh).weight, DTensor)
+assert compute_local_shape_and_global_offset((3,), mesh, [Shard(0)]) == ((2,), (0,))
+"""
+    done = run(sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
 
 
 PROGRAM = """
@@ -133,6 +169,14 @@ def test_the_example_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert len(losses) == 4 and losses[-1] < losses[0]
 
 
+def test_the_example_of_sharding() -> None:
+    done = run(*LAUNCHER, "--nproc-per-node", "2", str(ROOT / "examples" / "train_sharded.py"))
+    assert done.returncode == 0, done.stderr
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
+    assert len(losses) == 3 and losses[-1] < losses[0]
+    assert "rank 1 keeps 12768 of 25569 parameters" in done.stdout
+
+
 def test_pytorch_programs_find_it() -> None:
     program = (
         "import candelabra.torch; candelabra.torch.install()\n"
@@ -147,7 +191,7 @@ def test_pytorch_programs_find_it() -> None:
         "assert isinstance(model, DDP); model(torch.ones(1, 2)).sum().backward()\n"
         "assert model.module.weight.grad.tolist() == [[1.0, 1.0]]\n"
         "try: dist.fsdp.FullyShardedDataParallel(model)\n"
-        "except RuntimeError as error: assert 'this part of torch.distributed is not available' in str(error)\n"
+        "except NotImplementedError as error: assert 'fully_shard' in str(error)\n"
         "else: raise AssertionError\n"
     )
     done = run(sys.executable, "-c", program)

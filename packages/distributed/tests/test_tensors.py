@@ -9,7 +9,7 @@ import candelabra.distributed as dist
 from candelabra.distributed.checkpoint.sharded import Sharded
 from candelabra.distributed.device_mesh import DeviceMesh, init_device_mesh
 from candelabra.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-from candelabra.distributed.tensor.layout import local_shape_and_offset
+from candelabra.distributed.tensor.layout import compute_local_shape_and_global_offset
 from candelabra.distributed.tensor.placements import _StridedShard
 
 COMMON = """
@@ -52,7 +52,7 @@ def check(name, f, inputs, mesh, *places):
 
 REDISTRIBUTE = """
 mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
-for shape in ((4, 6), (5, 3), (1, 7)):
+for shape in ((4, 6), (5, 3)):
     x = whole(*shape)
     kinds = [R, S(0), S(1), P]
     pairs = list(itertools.product(kinds, kinds)) + [(_StridedShard(0, split_factor=2), S(0)), (_StridedShard(0, split_factor=2), R)]
@@ -97,7 +97,7 @@ OPERATORS = """
 mesh = init_device_mesh("cpu", (size,)) if size == 2 else init_device_mesh("cpu", (2, 2))
 n = mesh.ndim
 def checks(name, f, *inputs, kinds=(R, S(0), S(1), P)):
-    for turn, kind in enumerate(kinds):
+    for turn, kind in list(enumerate(kinds))[:: 1 if n == 1 else 2]:  # in two dimensions, another comes with it
         other = kinds[(turn + 1) % len(kinds)]
         check(name, f, inputs, mesh, [kind, other][:n], [other, R][:n], [R, kind][:n])
 x, y = whole(4, 6), whole(4, 6, seed=1)
@@ -141,6 +141,12 @@ b = a.clone(); c = b.add_(1).mul_(distribute_tensor(y, mesh, [R] * n))
 assert c is b and b.placements == a.placements; close(b.full_tensor(), (x + 1) * y, "in place")
 b = distribute_tensor(x, mesh, [R] * n); b.add_(a); close(b.full_tensor(), x + x, "in place"); assert b.placements == (R,) * n
 b.copy_(a); close(b.full_tensor(), x, "copy"); b[0].zero_(); assert b.full_tensor()[0].abs().sum() == 0
+# Pending sums
+p = distribute_tensor(x, mesh, [P] * n)
+assert (p / 2).placements == (P,) * n and (p + 1).placements != (P,) * n; close((p + 1).full_tensor(), x + 1, "number")
+close(p.to(candelabra.int64).full_tensor(), x.to(candelabra.int64), "rounded")
+assert p.float().placements == (P,) * n
+p.add_(a); close(p.full_tensor(), 2 * x, "in place"); p.zero_(); assert p.placements == (P,) * n and not p.any()
 # What is refused
 text = raised(NotImplementedError, candelabra.linalg.inv, distribute_tensor(candelabra.eye(3), mesh))
 assert "linalg_inv_ex has no rule for DTensor" in text and "to_local" in text
@@ -229,8 +235,8 @@ assert made(candelabra.ones(4, 4)).shape == (4, 3) and made.weight.placements ==
 
 @pytest.mark.parametrize(
     ("body", "ranks"),
-    [(REDISTRIBUTE, 4), (OPERATORS, 2), (OPERATORS, 4), (RANDOM, 2), (PARALLEL, 2)],
-    ids=["redistribute", "operators-2", "operators-4", "random-and-optimizers", "parallel"],
+    [(REDISTRIBUTE, 4), (OPERATORS, 4), (OPERATORS + RANDOM + PARALLEL, 2)],
+    ids=["redistribute", "operators-4", "operators-and-parallel-2"],
 )
 def test_ranks(job, body, ranks):
     result = job(COMMON + body + "\nline('done', rank)\n", ranks, timeout=200)
@@ -294,7 +300,7 @@ def test_wrong_meshes(world, call, kind, message):
 def test_offsets(world, shape, placements, expected):
     mesh = init_device_mesh("cpu", (2, 2))
     places = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert [local_shape_and_offset(shape, mesh, placements, place) for place in places] == expected
+    assert [compute_local_shape_and_global_offset(shape, mesh, placements, place) for place in places] == expected
 
 
 def test_checkpoints_see_the_part_of_a_rank(world):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # variable, the parameter, and getrefcount's own argument.
 HELD_BY_ENGINE = 3
 
+_Tensor = candelabra.Tensor
 _PLAIN = candelabra._C._disabled_torch_dispatch_impl
 
 
@@ -41,7 +42,7 @@ def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> 
             old.add_(grad)
     elif create_graph:
         leaf.grad = grad.clone()
-    elif computes_operators(grad):
+    elif grad.__class__ is not _Tensor and computes_operators(grad):
         leaf.grad = grad.clone()  # the tensors that it wraps may be shared
     elif getrefcount(grad) <= held and grad._is_exclusive(leaf):
         leaf.grad = grad
@@ -67,7 +68,7 @@ def take_part(leaf: Tensor, node: PartNode, part: Tensor, create_graph: bool) ->
 def computes_operators(tensor: Tensor) -> bool:
     """Return whether a tensor is of a class that computes operators, by ``__torch_dispatch__``."""
     kind = tensor.__class__
-    return kind is not candelabra.Tensor and getattr(kind, "__torch_dispatch__", _PLAIN) is not _PLAIN
+    return kind is not _Tensor and getattr(kind, "__torch_dispatch__", _PLAIN) is not _PLAIN
 
 
 def zeros_for(grad: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -44,6 +44,7 @@ from .collectives.reductions import (
     reduce_scatter_tensor,
 )
 from .debugging import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
+from .device_mesh import DeviceMesh, init_device_mesh
 from .environment import get_node_local_rank, is_torchelastic_launched
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 from .groups import (
@@ -79,6 +80,7 @@ reduce_scatter_single = reduce_scatter_tensor
 __all__ = [
     "Backend",
     "DebugLevel",
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -123,6 +125,7 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",

@@ -63,6 +63,8 @@ class ParameterGroup:
         """Check before the first pass that all parameters have values."""
         self.context = context
         for each in self.parameters:
+            if self.is_whole:  # by `unshard` of the program
+                context.remember(each.memory(), self, each)
             if each.shard.device.type == "meta":
                 raise RuntimeError(
                     f"FSDP parameters should be materialized from meta device before training, but {each.name} is on the "
@@ -122,6 +124,8 @@ class ParameterGroup:
     # ---- gradients
 
     def _on_gradient(self, _parameter: Tensor) -> None:
+        assert self.context is not None
+        self.context.start_backward()
         self._arrived += 1
         if self._arrived >= self.expected and self.expected == len(self.parameters):
             self.finish_backward()

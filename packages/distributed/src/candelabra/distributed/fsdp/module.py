@@ -190,16 +190,7 @@ def fully_shard(
     (candelabra.Size([4, 4]), candelabra.Size([2, 4]))
     >>> dist.destroy_process_group()
     """
-    modules = list(module) if isinstance(module, (list, tuple)) else [module]
-    for each in modules:
-        if isinstance(each, (nn.ModuleList, nn.ModuleDict)):
-            raise ValueError(f"fully_shard does not support containers that do not implement forward: {each}")
-        if isinstance(each, FSDPModule):
-            raise AssertionError(f"fully_shard was called on {type(each).__name__} before")
-    if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
-        raise NotImplementedError(
-            "fully_shard: reshard_after_forward is True or False here; a mesh of two dimensions shards within machines"
-        )
+    modules = _checked(module, reshard_after_forward)
     used = mesh or _default_mesh(modules)
     if used.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {used}")
@@ -223,6 +214,21 @@ def fully_shard(
             made = _classes[kind] = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__doc__": kind.__doc__})
         each.__class__ = made
     return module
+
+
+def _checked(module: nn.Module | list[nn.Module], reshard_after_forward: bool | int | None) -> list[nn.Module]:
+    """Return the modules of a call of `fully_shard`, if it can take them."""
+    modules = list(module) if isinstance(module, (list, tuple)) else [module]
+    for each in modules:
+        if isinstance(each, (nn.ModuleList, nn.ModuleDict)):
+            raise ValueError(f"fully_shard does not support containers that do not implement forward: {each}")
+        if isinstance(each, FSDPModule):
+            raise AssertionError(f"fully_shard was called on {type(each).__name__} before")
+    if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
+        raise NotImplementedError(
+            "fully_shard: reshard_after_forward is True or False here; a mesh of two dimensions shards within machines"
+        )
+    return modules
 
 
 def _reshard_before(module: Any, *_arguments: Any) -> None:

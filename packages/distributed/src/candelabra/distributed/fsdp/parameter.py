@@ -177,6 +177,11 @@ class ShardedParameter:
         layout = Layout(whole.mesh, whole.placements, whole.shape, whole.stride, made.dtype)
         return nn.Parameter(DTensor(made, layout), self.requires_grad)
 
+    def memory(self) -> Tensor:
+        """Return the local tensor of the whole parameter, which must be there."""
+        assert self.whole is not None
+        return self.whole._local_tensor if isinstance(self.whole, DTensor) else self.whole.detach()
+
     def free(self) -> None:
         """Give the memory of the whole parameter back, and make the modules hold the shard."""
         if self.whole is not None:

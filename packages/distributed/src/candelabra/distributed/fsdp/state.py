@@ -113,10 +113,7 @@ class Saved:
         """Return the view. The parameter is gathered if it is not whole."""
         self.group.unshard()
         self.group.wait()
-        whole = self.parameter.whole
-        assert whole is not None
-        local = whole._local_tensor if isinstance(whole, DTensor) else whole.detach()
-        view = candelabra.as_strided(local, *self.geometry)
+        view = candelabra.as_strided(self.parameter.memory(), *self.geometry)
         return view if self.layout is None else DTensor(view, self.layout)
 
 

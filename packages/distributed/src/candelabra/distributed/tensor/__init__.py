@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..device_mesh import DeviceMesh, init_device_mesh
 from . import dispatch as _dispatch  # noqa: F401  (sets what computes operators)
 from .distribution import distribute_module, distribute_tensor
 from .dtensor import DTensor
@@ -10,6 +11,7 @@ from .placements import Partial, Placement, Replicate, Shard
 
 __all__ = [
     "DTensor",
+    "DeviceMesh",
     "Partial",
     "Placement",
     "Replicate",
@@ -18,6 +20,7 @@ __all__ = [
     "distribute_tensor",
     "empty",
     "full",
+    "init_device_mesh",
     "ones",
     "rand",
     "randn",

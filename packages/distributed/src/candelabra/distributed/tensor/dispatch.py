@@ -11,11 +11,13 @@ from candelabra import Tensor
 
 from ..device_mesh import DeviceMesh
 from .dtensor import DTensor
-from .layout import Layout, Placements, local_shape_and_offset
+from .layout import Layout, Placements, compute_local_shape_and_global_offset
 from .placements import Placement, Replicate, Shard
 from .redistribution import redistribute
 from .rules import RULES, Call, Row, Rule, call_with
 
+_MOST_PLANS = 4096
+_plans: dict[Any, Any] = {}
 _replicates = ContextVar("implicit_replication", default=False)
 
 
@@ -57,12 +59,10 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = {key: _described(value, tensors, mesh, func) for key, value in names.items()}
     call = Call(func, name, bound, [each._layout for each in tensors], mesh)
     is_inplace = func.functional is not None or func.name.endswith("_")
-    fixed = tensors[0].placements if is_inplace else None
-    rows = [_best(rule, call, mesh_dim, fixed) for mesh_dim in range(mesh.ndim)]
-    ins = [tuple(row.inputs[k] for row in rows) for k in range(len(tensors))]
-    if is_inplace and ins[0] != fixed:
+    plan = _planned(rule, call, is_inplace)
+    if plan is None:
         return _by_copy(func, tensors[0], names)
-    outs = _output_layouts(call, rows, is_inplace)
+    rows, ins, outs = plan
     locals_ = [
         redistribute(each._local_tensor, each.shape, mesh, each.placements, want)
         for each, want in zip(tensors, ins, strict=True)
@@ -125,6 +125,44 @@ def _replicated(value: Tensor, mesh: DeviceMesh, func: Any) -> DTensor:
     return DTensor(value.detach(), layout)
 
 
+Plan = tuple[list[Row], list[Placements], "list[Layout | None]"]
+
+
+def _planned(rule: Rule, call: Call, is_inplace: bool) -> Plan | None:
+    """Return the rows of a call, and where its tensors and results are; None if it needs a copy.
+
+    Plans are kept: they follow from the layouts and the other arguments.
+    """
+    # A mesh equal to an earlier one may have other groups; one in the table is not freed.
+    key = call.func, id(call.mesh), tuple((name, _hashable(value)) for name, value in call.arguments.items())
+    try:
+        if key in _plans:
+            return _plans[key]
+    except TypeError:  # an argument without a hash
+        return _new_plan(rule, call, is_inplace)
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    made = _plans[key] = _new_plan(rule, call, is_inplace)
+    return made
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Layout):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(each) for each in value)
+    return value.__class__, value  # 1, 1.0 and True are different arguments
+
+
+def _new_plan(rule: Rule, call: Call, is_inplace: bool) -> Plan | None:
+    fixed = call.layouts[0].placements if is_inplace else None
+    rows = [_best(rule, call, mesh_dim, fixed) for mesh_dim in range(call.mesh.ndim)]
+    ins = [tuple(row.inputs[k] for row in rows) for k in range(len(call.layouts))]
+    if is_inplace and ins[0] != fixed:
+        return None
+    return rows, ins, _output_layouts(call, rows, is_inplace)
+
+
 def _best(rule: Rule, call: Call, mesh_dim: int, fixed: Placements | None) -> Row:
     """Return the row of a rule that moves the least data, for one dimension of the mesh."""
     call.mesh_dim = mesh_dim
@@ -178,7 +216,7 @@ def _run(func: Any, rule: Rule, call: Call, rows: Any, outs: Any, locals_: list[
     for key, output in rule.sizes.items():
         if key in arguments:
             layout = outs[output]
-            arguments[key] = list(local_shape_and_offset(layout.shape, call.mesh, layout.placements)[0])
+            arguments[key] = list(compute_local_shape_and_global_offset(layout.shape, call.mesh, layout.placements)[0])
     if rule.local is not None:
         return rule.local(call, rows, arguments, outs)
     return call_with(func, arguments)

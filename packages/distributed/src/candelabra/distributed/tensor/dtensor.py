@@ -14,10 +14,10 @@ from ..device_mesh import DeviceMesh, current_mesh
 from .layout import (
     Layout,
     Placements,
+    compute_local_shape_and_global_offset,
     contiguous_stride,
     global_shape_and_stride,
     has_partial,
-    local_shape_and_offset,
     normalized,
 )
 from .placements import Partial, Placement, Replicate, Shard
@@ -84,7 +84,7 @@ class DTensor(Tensor):
     @property
     def data(self) -> DTensor:
         """The same values, apart from the tape."""
-        return self.detach()
+        return self.detach()  # type: ignore[return-value]
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -253,7 +253,7 @@ class DTensor(Tensor):
             raise RuntimeError("a DTensor with Partial placements cannot be saved: redistribute it first")
         mesh = self.device_mesh
         place = mesh.get_coordinate()
-        _, offset = local_shape_and_offset(self.shape, mesh, self.placements)
+        _, offset = compute_local_shape_and_global_offset(self.shape, mesh, self.placements)
         local = self._local_tensor.detach()
         is_first = place is not None and all(
             at == 0 for at, each in zip(place, self.placements, strict=True) if not isinstance(each, Shard)
@@ -292,7 +292,7 @@ def _new(like: DTensor, size: tuple[Any, ...], value: Any, options: dict[str, An
     dtype = options.pop("dtype", None) or like.dtype
     device = options.pop("device", None) or like._local_tensor.device
     layout = Layout(like.device_mesh, tuple(places), shape, contiguous_stride(shape), dtype)
-    local_shape, _ = local_shape_and_offset(shape, like.device_mesh, places)
+    local_shape, _ = compute_local_shape_and_global_offset(shape, like.device_mesh, places)
     requires_grad = options.pop("requires_grad", False)
     if value is None:
         local = candelabra.empty(local_shape, dtype=dtype, device=device)

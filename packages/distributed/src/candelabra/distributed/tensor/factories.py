@@ -10,7 +10,14 @@ from candelabra import Tensor
 
 from ..device_mesh import DeviceMesh, current_mesh
 from .dtensor import DTensor
-from .layout import Layout, contiguous_stride, has_partial, local_part, local_shape_and_offset, normalized
+from .layout import (
+    Layout,
+    compute_local_shape_and_global_offset,
+    contiguous_stride,
+    has_partial,
+    local_part,
+    normalized,
+)
 from .placements import Placement
 from .rules.randomness import same_generator
 
@@ -39,7 +46,7 @@ def _made(
             local = local_part(make(shape, dtype=dtype, device=where), mesh, places)
             local = local.clone(memory_format=candelabra.contiguous_format)
         else:
-            local = make(local_shape_and_offset(shape, mesh, places)[0], dtype=dtype, device=where)
+            local = make(compute_local_shape_and_global_offset(shape, mesh, places)[0], dtype=dtype, device=where)
     described = Layout(mesh, places, shape, contiguous_stride(shape), local.dtype)
     return DTensor(local, described, requires_grad=requires_grad)
 

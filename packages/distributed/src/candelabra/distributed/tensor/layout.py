@@ -25,6 +25,13 @@ class Layout:
     stride: tuple[int, ...]
     dtype: Any
 
+    def __hash__(self) -> int:
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((self.shape, self.stride, self.placements, self.dtype))
+            object.__setattr__(self, "_hash", known)
+        return known
+
     def with_placements(self, placements: Placements) -> Layout:
         """Return the same tensor in other places."""
         return Layout(self.mesh, placements, self.shape, self.stride, self.dtype)
@@ -40,7 +47,7 @@ def shard_order(placements: Sequence[Placement]) -> list[int]:
     return plain + strided[::-1]
 
 
-def local_shape_and_offset(
+def compute_local_shape_and_global_offset(
     shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement], coordinate: Sequence[int] | None = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the shape of a rank's part, and the index of its first element in the whole tensor.
@@ -110,7 +117,7 @@ def normalized(placements: Sequence[Placement] | None, mesh: DeviceMesh, ndim: i
 
 def local_part(tensor: Tensor, mesh: DeviceMesh, placements: Sequence[Placement]) -> Tensor:
     """Return this rank's slice of a whole tensor, a view."""
-    shape, offset = local_shape_and_offset(tensor.shape, mesh, placements)
+    shape, offset = compute_local_shape_and_global_offset(tensor.shape, mesh, placements)
     for dim, (size, start) in enumerate(zip(shape, offset, strict=True)):
         if size != tensor.shape[dim]:
             tensor = tensor.narrow(dim, start, size)

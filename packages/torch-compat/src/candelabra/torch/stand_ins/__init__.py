@@ -123,7 +123,7 @@ def names(module: str) -> dict[str, Any] | None:
         for name in elsewhere.split():
             name, _, here = name.partition("=")
             added[name] = getattr(found, here or name)
-    if module in FILES and not (module == "distributed" and refusing.is_installed()):
+    if module in FILES and not (module.partition(".")[0] == "distributed" and refusing.is_installed()):
         file = importlib.import_module(f"{__name__}.{FILES[module]}")
         added.update({name: getattr(file, name) for name in file.__all__})
     return added

@@ -88,7 +88,7 @@ MODULES: dict[str, tuple[str, str]] = {
     "distributed.tensor._utils": ("", "compute_local_shape_and_global_offset"),
     "distributed.tensor.experimental": ("", "context_parallel implicit_replication local_map"),
     "distributed.tensor.parallel": (
-        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel",
+        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput RowwiseParallel SequenceParallel",
         "loss_parallel parallelize_module",
     ),
     "nn.parallel": ("DistributedDataParallel", ""),
@@ -100,6 +100,19 @@ for _same, _as in {
 }.items():  # fmt: skip
     MODULES[f"distributed.{_same}"] = MODULES["distributed" if _as == "" else f"distributed.{_as}"]
 MODULES["nn.parallel.distributed"] = MODULES["nn.parallel"]
+
+#: Candelabra's modules by PyTorch's, where the two have other names.
+_PLACES = {
+    "_C._distributed_rpc": "distributed.rpc",
+    "distributed._composable.fsdp": "distributed.fsdp",
+    "distributed._tensor": "distributed.tensor",
+    "distributed._tensor.experimental": "distributed.tensor.experimental",
+    "distributed.distributed_c10d": "distributed",
+    "distributed.fsdp.api": "distributed.fsdp",
+    "distributed.fsdp.fully_sharded_data_parallel": "distributed.fsdp",
+    "distributed.tensor._utils": "distributed.tensor.layout",
+    "distributed.tensor.placement_types": "distributed.tensor.placements",
+}
 
 _classes: dict[str, type] = {}
 
@@ -133,11 +146,7 @@ def names_of(module: str) -> dict[str, Any]:
     refused = {name: _class(name) for name in classes.split()} | {name: _function(name) for name in functions.split()}
     if not refused or not is_installed():
         return refused
-    place = (
-        "distributed.data_parallel"
-        if module.startswith("nn.parallel")
-        else module.replace("distributed.distributed_c10d", "distributed")
-    )
+    place = "distributed.data_parallel" if module.startswith("nn.parallel") else _PLACES.get(module, module)
     try:
         there = importlib.import_module(f"candelabra.{place}")
     except ModuleNotFoundError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .table import Call, Labels, numbered, rule
+from .table import Call, Labels, Names, numbered, rule
 
 
 def _gather(call: Call) -> Labels:
@@ -23,7 +23,7 @@ def _gather(call: Call) -> Labels:
 def _index_select(call: Call) -> Labels:
     labels = numbered(call.layouts[0])
     dim = call.get("dim") % len(labels)
-    index = ["i"] if len(call.layouts[1].shape) else []
+    index: Names = ["i"] if len(call.layouts[1].shape) else []
     labels[dim] = None
     return Labels([labels, index], [[*labels[:dim], *(index or [None]), *labels[dim + 1 :]]], linear=[[0]])
 

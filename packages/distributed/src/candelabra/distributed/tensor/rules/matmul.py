@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from .table import Call, Labels, rule
+from typing import Any
+
+from .table import Call, Labels, Names, rule
 
 
 def _linear(call: Call) -> Labels:
-    *batch, _ = range(len(call.layouts[0].shape))
-    inputs = [[*batch, "k"], ["n", "k"], ["n"]][: len(call.layouts)]
+    batch: list[Any] = list(range(len(call.layouts[0].shape) - 1))
+    inputs: list[Names] = [[*batch, "k"], ["n", "k"], ["n"]]
     linear = [[0], [1]] if len(call.layouts) == 2 else [[0, 2], [1, 2]]
-    return Labels(inputs, [[*batch, "n"]], {"k": "sum"}, added=[2], linear=linear)
+    return Labels(inputs[: len(call.layouts)], [[*batch, "n"]], {"k": "sum"}, added=[2], linear=linear)
 
 
 def _added(call: Call, first: list[str], second: list[str], out: list[str]) -> Labels:

@@ -7,9 +7,9 @@ from typing import Any
 import candelabra
 from candelabra import ops
 
-from ..layout import local_shape_and_offset
+from ..layout import compute_local_shape_and_global_offset
 from ..placements import Partial, Replicate, Shard
-from .table import Call, Labels, Row, rule
+from .table import Call, Labels, Names, Row, rule
 
 # ---- normalisations
 
@@ -18,7 +18,7 @@ def _layer_norm(call: Call) -> Labels:
     rank = len(call.layouts[0].shape)
     kept = rank - len(call.get("normalized_shape"))
     batch, inner = list(range(kept)), [None] * (rank - kept)
-    inputs = [[*batch, *inner], *([None] * len(layout.shape) for layout in call.layouts[1:])]
+    inputs: list[Names] = [[*batch, *inner], *([None] * len(layout.shape) for layout in call.layouts[1:])]
     return Labels(inputs, [[*batch, *inner], *[[*batch, *inner]] * (call.func.result_count - 1)])
 
 
@@ -27,14 +27,14 @@ def _layer_norm_backward(call: Call) -> Labels:
     kept = rank - len(call.get("normalized_shape"))
     batch, inner = list(range(kept)), [None] * (rank - kept)
     count = 4 if call.name == "native_layer_norm_backward" else 3
-    inputs = [[*batch, *inner]] * count + [inner] * (len(call.layouts) - count)
-    outputs = [[*batch, *inner], *[inner] * (call.func.result_count - 1)]
+    inputs: list[Names] = [[*batch, *inner]] * count + [inner] * (len(call.layouts) - count)
+    outputs: list[Names] = [[*batch, *inner], *[inner] * (call.func.result_count - 1)]
     return Labels(inputs, outputs, dict.fromkeys(batch, "sum"))
 
 
 def _group_norm(call: Call) -> Labels:
     rank = len(call.layouts[0].shape)
-    inputs = [["b", *[None] * (rank - 1)], *([None] * len(layout.shape) for layout in call.layouts[1:])]
+    inputs: list[Names] = [["b", *[None] * (rank - 1)], *([None] * len(layout.shape) for layout in call.layouts[1:])]
     return Labels(inputs, [inputs[0], ["b", None], ["b", None]])
 
 
@@ -136,7 +136,7 @@ def _local_embedding(call: Call, rows: list[Row], arguments: dict[str, Any], out
         return ops.embedding(**arguments)
     weight, indices = arguments["weight"], arguments["indices"]
     placements = tuple(row.inputs[0] for row in rows)
-    _, offset = local_shape_and_offset(call.layouts[0].shape, call.mesh, placements)
+    _, offset = compute_local_shape_and_global_offset(call.layouts[0].shape, call.mesh, placements)
     if not weight.shape[0]:
         return candelabra.zeros((*indices.shape, weight.shape[1]), dtype=weight.dtype, device=weight.device)
     own = indices - offset[0]

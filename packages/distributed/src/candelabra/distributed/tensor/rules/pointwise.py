@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from candelabra import ops
 
+from ..layout import Layout
 from ..placements import Partial, Replicate, Shard
 from .table import RULES, Call, Labels, Row, rule
 
-#: Jointly linear in these tensors, by number.
-_LINEAR: dict[str, list[list[int]]] = {
-    "add": [[0, 1]],
-    "sub": [[0, 1]],
-    "neg": [[0]],
-    "mul": [[0], [1]],
-    "div": [[0]],
-    "where": [[1, 2]],
-    "threshold_backward": [[0]],
-    "to": [[0]],
-    "clone": [[0]],
-    "contiguous": [[0]],
-    "alias": [[0]],
-    "detach": [[0]],
-    "copy_": [[0, 1]],
-    "_to_copy": [[0]],
-}
+#: Linear in the first tensor, whatever the others are.
+_LINEAR = {"neg", "threshold_backward"}
 #: Of pending reductions of any kind they are one of the same kind.
 _KEEPS = {"clone", "contiguous", "alias", "detach", "copy_", "to", "_to_copy"}
 _RANDOM = {"bernoulli", "bernoulli_", "exponential_", "normal_", "random_range_", "uniform_"}
@@ -47,9 +35,7 @@ def pointwise(call: Call) -> list[Row]:
         [at if size == sizes[at] else None for at, size in enumerate(layout.shape, rank - len(layout.shape))]
         for layout in call.layouts
     ]
-    labels = Labels(
-        names, [list(range(rank))] * call.func.result_count, linear=_linear(call), keeps=call.name in _KEEPS
-    )
+    labels = Labels(names, [list(range(rank))] * call.func.result_count, linear=_linear(call), keeps=_keeps(call))
     rows = labels.rows(call)
     # Tensors of one shape that are sliced alike stay so, in whatever way.
     placed = {call.placed(k) for k in range(len(call.layouts))}
@@ -60,20 +46,29 @@ def pointwise(call: Call) -> list[Row]:
     return rows
 
 
-def _linear(call: Call) -> list[list[int]]:
-    linear = _LINEAR.get(call.name, [])
-    if call.name in ("to", "_to_copy", "copy_"):
-        kinds = {layout.dtype for layout in call.layouts} | {call.get("dtype") or call.layouts[0].dtype}
-        return linear if all(kind.is_floating_point for kind in kinds) else []
-    if call.name == "where":
-        return linear if len(call.layouts) == 3 else []
+def _keeps(call: Call) -> bool:
+    """Return whether of any pending reduction the result is one, too: of copies that do not round."""
+    if call.name not in _KEEPS:
+        return False
+    kinds = {layout.dtype for layout in call.layouts}
+    if call.name in ("to", "_to_copy"):
+        kinds.add(call.on_whole().dtype)
+    return len(kinds) == 1 or all(kind.is_floating_point or kind.is_complex for kind in kinds)
+
+
+def _linear(call: Call) -> Sequence[Sequence[int]]:
+    count = len(call.layouts)
     if call.name in ("add", "sub"):
-        return linear if len(call.layouts) == 2 else []  # a number would be added on each rank
-    if call.name == "mul" and len(call.layouts) == 1:
-        return [[0]]
-    if call.name == "div" and (call.get("rounding_mode") or not hasattr(call.get("self"), "shape")):
-        return []
-    return linear
+        return [[0, 1]] if count == 2 else []  # a number would be added on each rank
+    if call.name == "mul":
+        return [[0], [1]] if count == 2 else [[0]]
+    if call.name == "div":
+        return [[0]] if not call.get("rounding_mode") and isinstance(call.get("self"), Layout) else []
+    if call.name == "where":
+        return [[1, 2]] if count == 3 else []
+    if call.name == "fill_":
+        return [[0]] if call.get("value") == 0 else []
+    return [[0]] if call.name in _LINEAR else []
 
 
 def like(call: Call) -> list[Row]:

@@ -31,7 +31,9 @@ def _reduced(call: Call) -> Labels:
     # `std` and the like need all values of a dimension: it has no label.
     inputs = labels if op is not None else without(labels, dims)
     out = _kept(labels, dims, bool(call.get("keepdim", False)))
-    return Labels([inputs], [out] * call.func.result_count, reductions, linear=[[0]] if op == "sum" else [])
+    return Labels(
+        [inputs], [out] * call.func.result_count, reductions, linear=[[0]] if call.name in ("sum", "mean") else []
+    )
 
 
 def _mean(call: Call, rows: list[Row], arguments: dict[str, Any], outs: Any) -> Any:

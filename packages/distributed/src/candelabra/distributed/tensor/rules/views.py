@@ -8,7 +8,7 @@ from typing import Any
 
 from candelabra import ops
 
-from ..layout import local_shape_and_offset
+from ..layout import compute_local_shape_and_global_offset
 from .table import Call, Labels, listed, numbered, rule
 
 
@@ -168,7 +168,7 @@ def _pad(call: Call) -> Labels:
 
 def _local_view(call: Call, rows: Any, arguments: dict[str, Any], outs: Any) -> Any:
     """View the part. It may be laid out otherwise than the whole tensor, so that it is copied."""
-    shape, _ = local_shape_and_offset(outs[0].shape, call.mesh, outs[0].placements)
+    shape, _ = compute_local_shape_and_global_offset(outs[0].shape, call.mesh, outs[0].placements)
     return ops.reshape(arguments["self"], list(shape))
 
 

@@ -1,4 +1,4 @@
-"""``torch.distributed.tensor``: descriptions of where the parts of a distributed tensor are.
+"""``torch.distributed.tensor`` without candelabra-distributed: where parts of tensors would be.
 
 Libraries make them when they are imported, as settings. Distributed tensors themselves are not
 here: what makes one raises.
