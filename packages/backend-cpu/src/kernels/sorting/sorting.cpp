@@ -88,24 +88,20 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
 }
 
 // The rank of an entry is the number of smaller entries. All pairs are compared, vectorized and
-// without branches: the ranks of some entries at once, so that no vector is summed.
+// without branches.
 void rank_sort(uint64_t* entries, uint64_t* other, int64_t n) {
-  using Lanes [[gnu::vector_size(64)]] = int64_t;  // signed, because vector compares are
-  constexpr int64_t lanes = 8, at_once = 2;
-  Lanes keys[few / lanes + at_once], ranks[few / lanes + at_once];
-  for (int64_t i = 0; i < n; ++i) keys[i / lanes][i % lanes] = static_cast<int64_t>(entries[i] ^ uint64_t{1} << 63);
-  for (int64_t first = 0; first < n; first += at_once * lanes) {
-    const Lanes a = keys[first / lanes], b = keys[first / lanes + 1];
-    Lanes smaller_a{}, smaller_b{};
-    for (int64_t j = 0; j < n; ++j) {
-      const int64_t key = static_cast<int64_t>(entries[j] ^ uint64_t{1} << 63);
-      smaller_a -= key < a;
-      smaller_b -= key < b;
-    }
-    ranks[first / lanes] = smaller_a;
-    ranks[first / lanes + 1] = smaller_b;
+  constexpr int64_t lanes = 8;
+  alignas(64) int64_t keys[few + lanes];  // signed, because vector compares are
+  for (int64_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>(entries[i] ^ uint64_t{1} << 63);
+  const int64_t whole = (n + lanes - 1) / lanes * lanes;
+  std::fill(keys + n, keys + whole, std::numeric_limits<int64_t>::max());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t key = keys[i];
+    int64_t rank = 0;
+#pragma omp simd reduction(+ : rank)
+    for (int64_t j = 0; j < whole; ++j) rank += keys[j] < key;
+    other[rank] = entries[i];
   }
-  for (int64_t i = 0; i < n; ++i) other[ranks[i / lanes][i % lanes]] = entries[i];
   std::copy_n(other, n, entries);
 }
 
