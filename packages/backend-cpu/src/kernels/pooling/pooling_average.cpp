@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -31,17 +30,14 @@ struct Divisor {
   }
 };
 
-// The sum of contiguous elements, in the same order for every vector width.
+// The sum of contiguous elements. Independent lanes let the compiler vectorize it.
 template <int64_t Lanes, typename C>
 C sum_in_lanes(const C* values, int64_t n) {
-  constexpr int64_t size = std::min<int64_t>(Lanes, 32 / sizeof(C)), count = Lanes / size;
-  using Pack [[gnu::vector_size(size * sizeof(C)), gnu::aligned(alignof(C)), gnu::may_alias]] = C;
-  Pack packs[count] = {};
+  std::array<C, Lanes> sums{};
   int64_t i = 0;
   for (; i + Lanes <= n; i += Lanes)
-    for (int64_t k = 0; k < count; ++k) packs[k] += *reinterpret_cast<const Pack*>(values + i + k * size);
-  C sums[Lanes], rest{0};
-  std::memcpy(sums, packs, sizeof(sums));
+    for (int64_t lane = 0; lane < Lanes; ++lane) sums[lane] += values[i + lane];
+  C rest{0};
   for (; i < n; ++i) rest += values[i];
   for (int64_t half = Lanes / 2; half > 0; half /= 2)
     for (int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];

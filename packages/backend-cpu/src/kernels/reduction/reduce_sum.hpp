@@ -128,11 +128,9 @@ template <Of What>
         parts[k] = _mm256_add_pd(parts[k], _mm256_cvtps_pd(_mm_add_ps(taken(i + 4 * k), taken(i + 4 * k + 32))));
   for (; i + 32 <= n; i += 32)
     for (int64_t k = 0; k < 8; ++k) parts[k] = plus(parts[k], _mm256_cvtps_pd(taken(i + 4 * k)));
-#pragma GCC unroll 8
-  for (int64_t k = 0; k < 8; ++k) {  // a part's number must be constant, or all parts are in memory
-    if (i + 4 * k >= n) break;
-    const __m128i there = _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(n - i - 4 * k)), _mm_setr_epi32(0, 1, 2, 3));
-    __m128 value = _mm_maskload_ps(values + i + 4 * k, there);
+  for (int64_t k = 0; i < n; i += 4, ++k) {
+    const __m128i there = _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(n - i)), _mm_setr_epi32(0, 1, 2, 3));
+    __m128 value = _mm_maskload_ps(values + i, there);
     if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
     parts[k] = plus(parts[k], _mm256_cvtps_pd(value));
   }

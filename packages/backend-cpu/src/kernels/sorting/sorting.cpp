@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -88,20 +89,27 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
 }
 
 // The rank of an entry is the number of smaller entries. All pairs are compared, vectorized and
-// without branches.
+// without branches: the ranks of several entries at once, so that no vector has to be summed.
 void rank_sort(uint64_t* entries, uint64_t* other, int64_t n) {
-  constexpr int64_t lanes = 8;
-  alignas(64) int64_t keys[few + lanes];  // signed, because vector compares are
+  using Lanes [[gnu::vector_size(32), gnu::may_alias]] = int64_t;  // signed, because vector compares are
+  constexpr int64_t lanes = 4, at_once = 4 * lanes;
+  alignas(64) int64_t keys[few + at_once], ranks[few + at_once];
   for (int64_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>(entries[i] ^ uint64_t{1} << 63);
-  const int64_t whole = (n + lanes - 1) / lanes * lanes;
-  std::fill(keys + n, keys + whole, std::numeric_limits<int64_t>::max());
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t key = keys[i];
-    int64_t rank = 0;
-#pragma omp simd reduction(+ : rank)
-    for (int64_t j = 0; j < whole; ++j) rank += keys[j] < key;
-    other[rank] = entries[i];
+  std::fill_n(keys + n, at_once, 0);
+  for (int64_t first = 0; first < n; first += at_once) {
+    const auto* from = reinterpret_cast<const Lanes*>(keys + first);
+    const Lanes a = from[0], b = from[1], c = from[2], d = from[3];
+    Lanes below[4] = {};
+    for (int64_t j = 0; j < n; ++j) {
+      const Lanes key = Lanes{} + keys[j];
+      below[0] -= key < a;
+      below[1] -= key < b;
+      below[2] -= key < c;
+      below[3] -= key < d;
+    }
+    std::memcpy(ranks + first, below, sizeof(below));
   }
+  for (int64_t i = 0; i < n; ++i) other[ranks[i]] = entries[i];
   std::copy_n(other, n, entries);
 }
 
