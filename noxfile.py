@@ -60,7 +60,7 @@ SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
 #: The Markdown formatter, configured in .mdformat.toml.
 MARKDOWN_NEEDS = ["mdformat>=1,<2", "mdformat-gfm>=1,<2", "mdformat-myst"]
 #: Committed pages that sessions generate.
-GENERATED_PAGES = ("docs/performance.md", "docs/parity", "docs/ecosystem")
+GENERATED_PAGES = ("docs/results/performance.md", "docs/results/parity", "docs/results/ecosystem")
 TEST_NEEDS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "numpy", "scipy"]
 #: The packages that each test suite needs, and no others of ours.
 TEST_PACKAGES = {
@@ -325,7 +325,9 @@ def tests_integration(session: nox.Session) -> None:
         "vision-ops",
         "collectives-mpi",
     ]
-    install(session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5")
+    install(
+        session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5", "mypy", "pyright[nodejs]",
+    )  # fmt: skip
     run_tests(session, ROOT / "tests" / "integration")
 
 
@@ -428,7 +430,7 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Check and time all workloads against PyTorch. By default, write docs/performance.md."""
+    """Check and time all workloads against PyTorch. By default, write docs/results/performance.md."""
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils"]
     install(
         session,
@@ -443,12 +445,13 @@ def bench(session: nox.Session) -> None:
         session.run("python", "-m", "benchmarks", *session.posargs)
         return
     session.run("python", "-m", "benchmarks", "--check")
-    session.run("python", "-m", "benchmarks", "--all", "--again", "2", "--write", str(ROOT / "docs" / "performance.md"))
+    page = ROOT / "docs" / "results" / "performance.md"
+    session.run("python", "-m", "benchmarks", "--all", "--again", "2", "--write", str(page))
 
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """Compare operators, modules, optimizers and distributions with PyTorch: docs/parity*.md."""
+    """Compare operators, modules, optimizers and distributions with PyTorch: docs/results/parity*.md."""
     install(
         session,
         [*DEMO_PACKAGES, "distributions"],
@@ -462,14 +465,14 @@ def parity(session: nox.Session) -> None:
     table = (
         []
         if any(argument.startswith("--only") for argument in session.posargs)
-        else ["--write", str(ROOT / "docs" / "parity.md")]
+        else ["--write", str(ROOT / "docs" / "results" / "parity.md")]
     )
     session.chdir(session.create_tmp())
     session.run("python", str(ROOT / "tests" / "parity"), "--jobs", "2", "--require", "97", *table, *session.posargs)
     if not session.posargs:
-        modules = ROOT / "docs" / "parity_modules.md"
+        modules = ROOT / "docs" / "results" / "parity_modules.md"
         session.run("python", str(ROOT / "tests" / "parity_modules"), "--require", "97", "--write", str(modules))
-        optimizers = ROOT / "docs" / "parity_optim.md"
+        optimizers = ROOT / "docs" / "results" / "parity_optim.md"
         session.run("python", str(ROOT / "tests" / "parity_optim"), "--require", "97", "--write", str(optimizers))
         session.run("python", str(ROOT / "tests" / "parity_distributions"))
         session.run("python", str(ROOT / "tests" / "parity_files"))
@@ -501,10 +504,10 @@ def parity_few(session: nox.Session) -> None:
 @nox.session
 def parity_names(session: nox.Session) -> None:
     """Look up all public names of PyTorch in ``torch`` on Candelabra, and write
-    docs/parity_names.md.
+    docs/results/parity_names.md.
     """
     install(session, [*TEST_PACKAGES["torch-compat"], "distributed"], "torch==2.13.0", "numpy", "tensorboard")
-    page = ROOT / "docs" / "parity_names.md"
+    page = ROOT / "docs" / "results" / "parity_names.md"
     session.run(
         "python", str(ROOT / "tests" / "parity_names"), "--require", "97", "--write", str(page), *session.posargs
     )
@@ -513,7 +516,7 @@ def parity_names(session: nox.Session) -> None:
 @nox.session
 def ecosystem(session: nox.Session) -> None:
     """Run programs of libraries of the PyTorch ecosystem in an environment without PyTorch, compare
-    with PyTorch's numbers, and write docs/ecosystem.md.
+    with PyTorch's numbers, and write docs/results/ecosystem.md.
 
     ``-- --record`` runs them on PyTorch, and writes tests/ecosystem/recorded.json.
     """
@@ -526,7 +529,7 @@ def ecosystem(session: nox.Session) -> None:
         return
     session.run(*libraries, "--override", str(folder / "without_torch.txt"))
     install(session, list(dict.fromkeys([*TEST_PACKAGES["torch-compat"], "compile", "distributed", "vision-ops"])))
-    page = [] if session.posargs else ["--write", str(ROOT / "docs" / "ecosystem.md")]
+    page = [] if session.posargs else ["--write", str(ROOT / "docs" / "results" / "ecosystem.md")]
     session.run("python", str(folder), *page, *session.posargs)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tqdm import tqdm
@@ -32,7 +33,12 @@ class Join:
 
 
 Expression = Join | float
-OPERATORS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "min": min, "max": max}
+OPERATORS: dict[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "min": min,
+    "max": max,
+}
 
 
 def grow(dice: random.Random, depth: int) -> Expression:

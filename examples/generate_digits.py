@@ -81,7 +81,7 @@ def train_adversaries(
     )
     forging = optim.Adam(forger.parameters(), lr=3e-4, betas=(0.5, 0.9))
     judging = optim.Adam(judge.parameters(), lr=3e-4, betas=(0.5, 0.9))
-    history = []
+    history, distance = [], candelabra.zeros(())
     for _ in tqdm(range(rounds), desc="adversaries", unit="round"):
         for _ in range(3):
             real = images[candelabra.randint(len(images), (batch,))]

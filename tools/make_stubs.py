@@ -20,9 +20,13 @@ from candelabra import composite
 from candelabra.assembly import (
     DTYPE_NAMES,
     FUNCTIONS_IN_PLACE,
+    LAZY_FUNCTIONS,
+    LAZY_MODULES,
     METHODS_AS_FUNCTIONS,
     NATIVE_FUNCTIONS,
     NN_FUNCTIONS,
+    STAND_INS,
+    SUBPACKAGES,
     TAPE_FUNCTIONS,
 )
 from candelabra.catalogue import OPERATORS
@@ -47,6 +51,12 @@ DTYPES = [
     "float64",
     "complex64",
     "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "complex32",
 ]
 
 # The names of types in the stubs. Methods such as Tensor.float and functions such as
@@ -225,8 +235,8 @@ def core_stub() -> str:
     )
 
 
-def package_stub() -> str:
-    """Return ``__init__.pyi``."""
+def package_functions() -> dict[str, str]:
+    """Return the lines of the package's functions by name."""
     functions: dict[str, str] = {}
     for name, operator in OPERATORS.items():
         if operator.tags & (HIDDEN | METHOD_ONLY):
@@ -238,9 +248,13 @@ def package_stub() -> str:
         functions[name] = f"{name}: TensorType" if name in TENSOR_TYPES else function_line(name, function, False)
     for name in METHODS_AS_FUNCTIONS:
         functions[name] = f"def {name}(input: Tensor, *arguments: Any, **keywords: Any) -> Any: ..."
-    for name in NN_FUNCTIONS | NATIVE_FUNCTIONS | TAPE_FUNCTIONS:
-        functions.setdefault(name, f"{name}: Callable[..., Any]")
     alias_lines(functions)
+    return functions
+
+
+def package_stub() -> str:
+    """Return ``__init__.pyi``."""
+    functions = package_functions()
     types = [
         "AcceleratorError",
         "BackendError",
@@ -274,37 +288,44 @@ def package_stub() -> str:
         "layout": ["layout", "strided"],
         "numeric_info": ["finfo", "iinfo"],
         "printing": ["set_printoptions"],
-        "serialization": ["load", "save"],
         "settings": candelabra.settings.__all__,
         "version": ["__version__"],
     }
     text = HEADER.format(what="The package: functions, dtypes and modules.")
     text += "import builtins\nfrom collections.abc import Callable, Sequence\nfrom typing import Any\n\n"
     text += "from . import _C as _C\n"
-    text += "".join(
-        f"from . import {m} as {m}\n"
-        for m in (
-            "backends",
-            "catalogue",
-            "cpu",
-            "defaults",
-            "fft",
-            "linalg",
-            "random",
-            "return_types",
-            "serialization",
-            "settings",
-            "signal",
-            "special",
-            "types",
-        )
-    )
+    # A distribution that is not installed is Any: type checkers do not report imports in stubs.
+    submodules = {
+        "backends",
+        "catalogue",
+        "defaults",
+        "linalg",
+        "return_types",
+        "settings",
+        *LAZY_MODULES,
+        *SUBPACKAGES,
+    }
+    for name in sorted(submodules):
+        ignore = "  # type: ignore[attr-defined]" if name in SUBPACKAGES else ""
+        text += f"from . import {STAND_INS.get(name, name)} as {name}{ignore}\n"
+    modules |= {
+        "compiler": ["compile"],
+        **{
+            module: [n for n, place in LAZY_FUNCTIONS.items() if place == module] for module in ("amp", "serialization")
+        },
+        "storage": ["TypedStorage"],
+        "nn.functional": sorted(NN_FUNCTIONS - functions.keys()),
+        "nn.functional.native": sorted(NATIVE_FUNCTIONS - functions.keys()),
+        "autograd": sorted(TAPE_FUNCTIONS - functions.keys()),
+    }
     text += "from ._C import Device, Dtype, Ints, MemoryFormat, Number\nfrom .composite.creation.legacy_types import TensorType\n"
     text += "".join(f"from ._C import {name} as {name}\n" for name in types)
     text += "".join(f"from .{module} import {name} as {name}\n" for module, names in modules.items() for name in names)
     text += "\nUntypedStorage = Storage\ninf: builtins.float\nnan: builtins.float\npi: builtins.float\ne: builtins.float\nnewaxis: None\n"
-    text += "ops: Any\ntesting: Any\ndefault_generator: Generator\n"
+    text += "ops: Any\nvmap: Callable[..., Any]\ndefault_generator: Generator\n"
     text += "".join(f"{name}: Dtype\n" for name in DTYPE_NAMES)
+    storages = [name for name, place in LAZY_FUNCTIONS.items() if place == "storage" and name != "TypedStorage"]
+    text += "".join(f"{name}: type[TypedStorage]\n" for name in storages)
     return text + "\n" + "\n".join(line for _, line in sorted(functions.items())) + "\n"
 
 

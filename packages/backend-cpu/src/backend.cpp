@@ -11,6 +11,7 @@
 #include <string>
 
 #include "families.hpp"
+#include "gemm/choice_file.hpp"
 #include "gemm/gemm.hpp"
 #include "memory/allocator.hpp"
 #include "memory/nontemporal.hpp"
@@ -215,7 +216,8 @@ cb_backend make_table() {
 }  // namespace
 }  // namespace candelabra::cpu
 
-extern "C" CB_EXPORT const cb_backend* candelabra_backend(const cb_host*) {
+extern "C" CB_EXPORT const cb_backend* candelabra_backend(const cb_host* host) {
   static const cb_backend table = candelabra::cpu::make_table();
+  candelabra::cpu::set_choice_host(host, &table);
   return &table;
 }

@@ -46,6 +46,7 @@ using kernel::HalfTypes;
 using kernel::IntegerTypes;
 using kernel::is_complex_dtype;
 using kernel::is_complex_v;
+using kernel::is_float8_dtype;
 using kernel::is_floating_dtype;
 using kernel::is_floating_v;
 using kernel::is_half_dtype;

@@ -119,7 +119,7 @@ cb_backend make_table() {
   cb_backend table{};
   table.size = sizeof(cb_backend);
   table.abi_major = CB_ABI_MAJOR;
-  table.abi_minor = CB_ABI_MINOR;
+  table.abi_minor = 0;  // no kernel has the dtypes of 2.1: the core refuses them
   table.device_type = "cuda";
   table.version = CANDELABRA_VERSION;
   table.capabilities = CB_CAP_STREAMS | CB_CAP_EVENTS | CB_CAP_ASYNCHRONOUS | CB_CAP_PINNED_MEMORY |

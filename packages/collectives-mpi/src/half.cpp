@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "candelabra/accelerator.h"
+#include "candelabra/half.hpp"
 #include "error.hpp"
 
 #if defined(__x86_64__)
@@ -21,17 +20,12 @@ namespace {
 constexpr int64_t block = 256;
 
 struct Float16 {
-  static float load(uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
-  static uint16_t store(float value) { return std::bit_cast<uint16_t>(static_cast<_Float16>(value)); }
+  static float load(uint16_t bits) { return half_bits::float16_to_float(bits); }
+  static uint16_t store(float value) { return half_bits::float16_from_double(value); }
 };
 struct Bfloat16 {
-  static float load(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-  static uint16_t store(float value) {
-    const auto bits = std::bit_cast<uint32_t>(value);
-    const auto rounded = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    const auto nan = static_cast<uint16_t>(bits >> 16 | 0x40);
-    return (bits & 0x7fffffff) > 0x7f800000 ? nan : rounded;
-  }
+  static float load(uint16_t bits) { return half_bits::bfloat16_to_float(bits); }
+  static uint16_t store(float value) { return half_bits::bfloat16_from_float(value); }
 };
 
 template <typename Type>

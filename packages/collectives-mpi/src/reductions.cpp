@@ -33,6 +33,12 @@ const std::array<Dtype, CB_DTYPE_COUNT> dtypes{{
     {"uint16", MPI_UINT16_T, true, false},
     {"uint32", MPI_UINT32_T, true, false},
     {"uint64", MPI_UINT64_T, true, false},
+    {"float8_e4m3fn", MPI_UINT8_T, false, false},
+    {"float8_e5m2", MPI_UINT8_T, false, false},
+    {"float8_e4m3fnuz", MPI_UINT8_T, false, false},
+    {"float8_e5m2fnuz", MPI_UINT8_T, false, false},
+    {"float8_e8m0fnu", MPI_UINT8_T, false, false},
+    {"complex32", MPI_UINT32_T, false, true},
 }};
 
 const Dtype& row_of(int32_t dtype) {
@@ -73,6 +79,7 @@ MPI_Op operation_of(const char* what, int32_t dtype, int32_t reduction) {
   if (dtype == CB_BOOL) return bool_operation(what, reduction);
   const int32_t combined = reduction == CB_REDUCE_MEAN ? static_cast<int32_t>(CB_REDUCE_SUM) : reduction;
   if (row.is_complex && (combined == CB_REDUCE_MIN || combined == CB_REDUCE_MAX)) refuse(what, row, "min and max");
+  if (dtype >= CB_FLOAT8_E4M3FN) refuse(what, row, "reduction");
   if (dtype == CB_FLOAT16 || dtype == CB_BFLOAT16) return half_operation(dtype, combined);
   switch (combined) {
     case CB_REDUCE_PRODUCT:

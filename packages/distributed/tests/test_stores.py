@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from datetime import timedelta
@@ -186,8 +187,9 @@ def test_only_the_job_gets_in():
         b"\xff" * 64,
         wire.frame(wire.SET, [b"0", b"key", b"value"]),
         wire.frame(wire.HELLO, []),
+        struct.pack("!IBI", 1 << 29, wire.HELLO, 2),  # half a GiB from somebody unknown is not waited for
     ],
-    ids=["http", "noise", "no-introduction", "empty-introduction"],
+    ids=["http", "noise", "no-introduction", "empty-introduction", "long-introduction"],
 )
 def test_noise_does_not_harm_the_server(sent):
     master = TCPStore("127.0.0.1", 0, 1, is_master=True, token="secret")

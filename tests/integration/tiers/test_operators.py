@@ -181,6 +181,53 @@ def test_batches_of_images_keep_their_order():
         assert function(images("few")).stride() == function(images("cpu")).stride()
 
 
+def _channels_last(t):
+    return t.contiguous(memory_format=candelabra.channels_last)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: candelabra.stack([x, x], 1),
+        lambda x: candelabra.stack([x, x], -1),
+        lambda x: candelabra.softmax(x, 1),
+        lambda x: candelabra.log_softmax(x, 1),
+        lambda x: F.layer_norm(x, x.shape[2:]),
+        lambda x: F.rms_norm(x, x.shape[2:]),
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.group_norm(x, 1),
+        lambda x: candelabra.kthvalue(x, 1, 1),
+    ],
+    ids=[
+        "stack",
+        "stack_last",
+        "softmax",
+        "log_softmax",
+        "layer_norm",
+        "rms_norm",
+        "batch_norm",
+        "group_norm",
+        "kthvalue",
+    ],
+)
+@pytest.mark.parametrize(
+    "arranged",
+    [lambda t: t, lambda t: t.transpose(1, 3), lambda t: t.permute(2, 0, 3, 1), _channels_last, lambda t: t[:, ::2]],
+    ids=["rows", "transposed", "permuted", "channels_last", "steps"],
+)
+def test_strides_are_those_of_the_cpu(compute, arranged):
+    def strides(device):
+        x = arranged(candelabra.arange(240.0, device=device).reshape(2, 4, 6, 5)).detach().requires_grad_()
+        results = compute(x)
+        results = list(results) if isinstance(results, tuple) else [results]
+        ones = candelabra.ones_like(results[0])
+        for grad in (ones, ones.transpose(0, -1).contiguous().transpose(0, -1)):
+            results += candelabra.autograd.grad(results[0], x, grad, retain_graph=True)
+        return [result.stride() for result in results]
+
+    assert strides("few") == strides("cpu")
+
+
 def test_random_numbers():
     def compute(device):
         yield candelabra.bernoulli(candelabra.full((9,), 0.5, device=device))

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <string>
 
-#include "allocator.hpp"
-#include "device.hpp"
 #include "families.hpp"
-#include "stream.hpp"
+#include "runtime/allocator.hpp"
+#include "runtime/device.hpp"
+#include "runtime/stream.hpp"
 
 namespace candelabra::opencl {
 

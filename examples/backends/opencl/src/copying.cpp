@@ -2,7 +2,7 @@
 #include "candelabra/arguments/copying.hpp"
 #include "candelabra/arguments/creation.hpp"
 #include "families.hpp"
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

@@ -4,7 +4,7 @@
 #include "candelabra/arguments/indexing.hpp"
 
 #include "families.hpp"
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

@@ -2,7 +2,7 @@
 #ifndef CANDELABRA_OPENCL_MATMUL_HPP
 #define CANDELABRA_OPENCL_MATMUL_HPP
 
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

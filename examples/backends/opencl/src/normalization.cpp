@@ -2,7 +2,7 @@
 #include "candelabra/arguments/normalization.hpp"
 
 #include "families.hpp"
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "families.hpp"
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

@@ -5,7 +5,7 @@
 
 #include "families.hpp"
 #include "indexing.hpp"
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

@@ -3,7 +3,7 @@
 
 #include "candelabra/geometry.hpp"
 #include "families.hpp"
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

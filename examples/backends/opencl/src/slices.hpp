@@ -2,7 +2,7 @@
 #ifndef CANDELABRA_OPENCL_SLICES_HPP
 #define CANDELABRA_OPENCL_SLICES_HPP
 
-#include "launch.hpp"
+#include "runtime/launch.hpp"
 
 namespace candelabra::opencl {
 

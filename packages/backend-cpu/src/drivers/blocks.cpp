@@ -35,17 +35,7 @@ void scatter(void* out, int64_t stride, const void* in, int64_t itemsize, int64_
   });
 }
 
-HalfConversions conversions = half_conversions;
-
-void widen(int32_t dtype, const void* in, void* out, int64_t n) {
-  const auto convert = dtype == CB_FLOAT16 ? conversions.half_to_float : conversions.bfloat16_to_float;
-  convert(static_cast<const uint16_t*>(in), static_cast<float*>(out), n);
-}
-
-void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
-  const auto convert = dtype == CB_FLOAT16 ? conversions.half_from_float : conversions.bfloat16_from_float;
-  convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), n);
-}
+WideningConversions conversions = widening_conversions;
 
 // Writes each of `rows` values `length` times.
 template <typename U>
@@ -76,8 +66,9 @@ class Driver {
       data_[k] = static_cast<std::byte*>(operands[k]->data);
       dtype_[k] = operands[k]->dtype;
       size_[k] = itemsize(dtype_[k]);
-      half_[k] = blocks.halves_as_float && is_half_dtype(dtype_[k]);
-      widest = std::max(widest, half_[k] ? 4 : size_[k]);
+      half_[k] = blocks.halves_as_float && is_widened_dtype(dtype_[k]);
+      wide_[k] = half_[k] ? itemsize(loop_dtype(dtype_[k])) : size_[k];
+      widest = std::max(widest, wide_[k]);
       constant_[k] = k > 0;
       for (int d = 0; d < g_.ndim; ++d) constant_[k] &= g_.strides[k][d] == 0;
       in_place |= k > 0 && data_[k] == data_[0];
@@ -165,7 +156,7 @@ class Driver {
   // The buffer of an input that repeats a row of period_ elements, starting at the row's element
   // `phase`. The row begins at `from`.
   const std::byte* repeated_buffer(int k, const std::byte* from, int64_t phase, Buffers& buffers) const {
-    const int64_t wide = half_[k] ? 4 : size_[k];
+    const int64_t wide = wide_[k];
     std::byte* to = buffers.operand[k];
     if (buffers.repeated[k] != from) {
       gather(half_[k] ? buffers.raw : to, from, pattern_[k], size_[k], period_);
@@ -181,10 +172,10 @@ class Driver {
     for (int k = 1; k < N; ++k) {
       if (!constant_[k]) continue;
       in[k] = buffers.operand[k];
-      float wide;
+      float wide[2];
       const void* element = data_[k];
-      if (half_[k]) widen(dtype_[k], element, &wide, 1), element = &wide;
-      repeat_element(buffers.operand[k], element, half_[k] ? 4 : size_[k], n);
+      if (half_[k]) widen(dtype_[k], element, wide, 1), element = wide;
+      repeat_element(buffers.operand[k], element, wide_[k], n);
     }
   }
 
@@ -435,7 +426,7 @@ class Driver {
   Geometry<N> g_;
   std::byte* data_[N];
   int32_t dtype_[N];
-  int64_t size_[N];
+  int64_t size_[N], wide_[N];  // bytes of an element in memory, and of one that the loop gets
   bool half_[N], constant_[N], is_far_[N];
   int64_t block_;
   // length of a repeated row; element stride of the row in each input that repeats it
@@ -457,8 +448,22 @@ void repeat_element(void* out, const void* value, int64_t itemsize, int64_t n) {
   });
 }
 
-void use_half_conversions(const HalfConversions& chosen) {
+void use_widening_conversions(const WideningConversions& chosen) {
   conversions = chosen;
+}
+
+void widen(int32_t dtype, const void* in, void* out, int64_t n) {
+  if (is_float8_dtype(dtype))
+    return conversions.float8_to_float(dtype, static_cast<const uint8_t*>(in), static_cast<float*>(out), n);
+  const auto convert = dtype == CB_BFLOAT16 ? conversions.bfloat16_to_float : conversions.half_to_float;
+  convert(static_cast<const uint16_t*>(in), static_cast<float*>(out), dtype == CB_COMPLEX32 ? 2 * n : n);
+}
+
+void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
+  if (is_float8_dtype(dtype))
+    return conversions.float8_from_float(dtype, static_cast<const float*>(in), static_cast<uint8_t*>(out), n);
+  const auto convert = dtype == CB_BFLOAT16 ? conversions.bfloat16_from_float : conversions.half_from_float;
+  convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), dtype == CB_COMPLEX32 ? 2 * n : n);
 }
 
 void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {

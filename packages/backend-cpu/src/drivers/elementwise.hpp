@@ -174,28 +174,37 @@ void map3(Call& call, const Op& op, int64_t work) {
   run<3>({loop3<Op, C, C, C, C>, &op, work}, call.output(), operands<3>(call));
 }
 
-// Kernels of stateless formulas over a list of dtypes.
-template <typename Op, typename List, int64_t Work>
-void unary(Call& call) {
-  dispatch<List>(call.output().dtype, [&]<typename T>() { map1<T>(call, Op{}, Work); });
+// The loop dtype for the dtypes of the mask `Accepted`; others as they are.
+template <uint64_t Accepted>
+int32_t widened(int32_t dtype) {
+  if constexpr (Accepted != 0)
+    if (Accepted >> dtype & 1) return loop_dtype(dtype);
+  return dtype;
 }
-template <typename Op, typename List, int64_t Work>
+
+// Kernels of stateless formulas over a list of dtypes. `Accepted` is a mask of widened dtypes that
+// are not in the list and that the kernel accepts too.
+template <typename Op, typename List, int64_t Work, uint64_t Accepted = 0>
+void unary(Call& call) {
+  dispatch<List>(widened<Accepted>(call.output().dtype), [&]<typename T>() { map1<T>(call, Op{}, Work); });
+}
+template <typename Op, typename List, int64_t Work, uint64_t Accepted = 0>
 void binary(Call& call) {
-  dispatch<List>(call.output().dtype, [&]<typename T>() { map2<T>(call, Op{}, Work); });
+  dispatch<List>(widened<Accepted>(call.output().dtype), [&]<typename T>() { map2<T>(call, Op{}, Work); });
 }
 // Results are bool for any operands.
-template <typename Op, typename List, int64_t Work>
+template <typename Op, typename List, int64_t Work, uint64_t Accepted = 0>
 void unary_bool(Call& call) {
   const auto in = operands<1>(call);
-  dispatch<List>(in[0]->dtype, [&]<typename T>() {
+  dispatch<List>(widened<Accepted>(in[0]->dtype), [&]<typename T>() {
     static constexpr Op op{};
     run<1>({loop1<Op, bool, compute_t<T>>, &op, Work}, call.output(), in);
   });
 }
-template <typename Op, typename List, int64_t Work>
+template <typename Op, typename List, int64_t Work, uint64_t Accepted = 0>
 void binary_bool(Call& call) {
   const auto in = operands<2>(call);
-  dispatch<List>(in[0]->dtype, [&]<typename T>() {
+  dispatch<List>(widened<Accepted>(in[0]->dtype), [&]<typename T>() {
     static constexpr Op op{};
     run<2>({loop2<Op, bool, compute_t<T>, compute_t<T>>, &op, Work}, call.output(), in);
   });

@@ -9,11 +9,13 @@ namespace {
 
 constexpr int64_t largest_element = 16;
 
-// Conversion to a half precision rounds to it, although the loop gets float32.
-void round_to(int32_t dtype, float* values, int64_t n) {
-  dispatch<HalfTypes>(dtype, [&]<typename T>() {
-    for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(T(values[i]));
-  });
+constexpr int64_t chunk = 512;
+
+// Conversion to a widened dtype rounds to it, although the loop gets the loop dtype.
+void round_to(int32_t dtype, void* values, int64_t n) {
+  alignas(64) std::byte narrowed[chunk * 4];
+  narrow(dtype, values, narrowed, n);
+  widen(dtype, narrowed, values, n);
 }
 
 struct Operand {
@@ -31,12 +33,11 @@ struct Mixed {
   void convert(int k, void* to, const void* from, int64_t n) const {
     const Blocks& conversion = operands[k].convert;
     conversion.loop(to, &from, n, conversion.context);
-    if (is_half_dtype(dtype)) round_to(dtype, static_cast<float*>(to), n);
+    if (is_widened_dtype(dtype)) round_to(dtype, to, n);
   }
 
   static void loop(void* out, const void* const* in, int64_t n, const void* context) {
     const Mixed& self = *static_cast<const Mixed*>(context);
-    constexpr int64_t chunk = 512;
     alignas(64) std::byte converted[max_block_inputs][chunk * largest_element];
     const void* pointers[max_block_inputs];
     for (int64_t done = 0; done < n; done += chunk) {
@@ -70,10 +71,8 @@ void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in,
     if (!is_constant(each)) continue;
     // Converted once, not once per block.
     const void* element = each.data;
-    float wide;
-    if (is_half_dtype(each.dtype))
-      dispatch<HalfTypes>(each.dtype,
-                          [&]<typename T>() { wide = static_cast<float>(*data<T>(each)), element = &wide; });
+    float wide[2];
+    if (is_widened_dtype(each.dtype)) widen(each.dtype, element, wide, 1), element = wide;
     mixed.convert(k, elements[k], element, 1);
     mixed.operands[k] = {{}, itemsize(computed)};
     ones[k] = each;

@@ -7,11 +7,6 @@
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
-// The dtype that a loop sees for elements of `dtype`.
-inline int32_t loop_dtype(int32_t dtype) {
-  return is_half_dtype(dtype) ? CB_FLOAT32 : dtype;
-}
-
 // The loop that converts elements between two dtypes, both of which are loop dtypes (loop_dtype).
 // Defined in kernels/movement/copying.cpp.
 Blocks conversion(int32_t to, int32_t from);
@@ -24,8 +19,7 @@ inline bool is_constant(const cb_tensor& tensor) {
   return true;
 }
 
-// Like run_blocks(), for operands of any dtype. The loop computes in the output's dtype (float32
-// for half precisions).
+// Like run_blocks(), for operands of any dtype. The loop computes in the output's loop dtype.
 void run_mixed(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count);
 
 template <size_t N>

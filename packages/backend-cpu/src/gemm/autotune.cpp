@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "gemm/amx/bf16x3_gemm.hpp"
+#include "gemm/choice_file.hpp"
 #include "gemm/panel_gemm.hpp"
 #include "gemm/threaded_gemm.hpp"
 #include "kernels.hpp"
@@ -149,6 +151,28 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   return mkl < required_advantage * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
 }
 
+// The library by its name, if it can compute products of this class here.
+std::optional<GemmLibrary> usable(ShapeClass shape, const std::string& name) {
+  for (const GemmLibrary library : {GemmLibrary::mkl, GemmLibrary::onednn, GemmLibrary::amx, GemmLibrary::panels}) {
+    if (name != name_of(library)) continue;
+    if (library == GemmLibrary::amx && (shape != ShapeClass::heavy || !has_amx_gemm())) return {};
+    if (library == GemmLibrary::panels && shape != ShapeClass::compact) return {};
+    return library;
+  }
+  return {};
+}
+
+// What this machine has chosen before, or what is measured now.
+GemmLibrary settled(ShapeClass shape) {
+  const Representative& representative = representatives[static_cast<int>(shape)];
+  if (const auto stored = usable(shape, stored_choice(representative.name))) return *stored;
+  const GemmLibrary measured = measure(decisions[static_cast<int>(shape)], representative);
+  const char* const chosen = name_of(measured);
+  if (const auto standing = usable(shape, store_choice(representative.name, chosen, false))) return *standing;
+  store_choice(representative.name, chosen, true);  // in place of what is no choice
+  return measured;
+}
+
 }  // namespace
 
 ShapeClass shape_class(int64_t m, int64_t n, int64_t k) {
@@ -171,7 +195,7 @@ GemmLibrary choose_gemm_library(ShapeClass shape) {
   chosen = forced();
   if (chosen == number_of(GemmLibrary::amx) && shape != ShapeClass::heavy) chosen = 0;
   if (chosen == number_of(GemmLibrary::panels) && shape != ShapeClass::compact) chosen = 0;
-  if (chosen == 0) chosen = number_of(measure(decision, representatives[static_cast<int>(shape)]));
+  if (chosen == 0) chosen = number_of(settled(shape));
   // Two threads may measure at once: the first choice stands.
   int undecided = 0;
   if (!decision.chosen.compare_exchange_strong(undecided, chosen)) chosen = undecided;
@@ -207,8 +231,9 @@ std::string describe_gemm_choices() {
       std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n",
                     representatives[i].name, name_of(expected(static_cast<ShapeClass>(i))));
     else if (decision.time_of(GemmLibrary::mkl) == 0)
-      std::snprintf(line, sizeof line, "float32 matmul, %s: %s (CANDELABRA_CPU_GEMM)\n", representatives[i].name,
-                    name_of(static_cast<GemmLibrary>(chosen - 1)));
+      std::snprintf(line, sizeof line, "float32 matmul, %s: %s (%s)\n", representatives[i].name,
+                    name_of(static_cast<GemmLibrary>(chosen - 1)),
+                    forced() == chosen ? "CANDELABRA_CPU_GEMM" : "measured by an earlier process");
     else
       std::snprintf(
           line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",

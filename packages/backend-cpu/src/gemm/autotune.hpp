@@ -1,4 +1,4 @@
-// Autotuning of float32 matrix products: times the candidates once per shape class on this
+// Autotuning of float32 matrix products: times the candidates once per shape class and
 // processor. Candidates are MKL, oneDNN, our own panels (panel_gemm.hpp), and for large products
 // AMX, by bf16x3 emulation of float32 (gemm/amx/bf16x3_gemm.hpp).
 #pragma once
@@ -36,7 +36,8 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 }
 
 // The library for this class. The first call for a class times the candidates, unless the
-// environment variable CANDELABRA_CPU_GEMM (mkl, onednn, amx or panels) names one.
+// environment variable CANDELABRA_CPU_GEMM (mkl, onednn, amx or panels) names one, or an earlier
+// process has stored its choice (choice_file.hpp).
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
 // Whether the environment variable names this library.

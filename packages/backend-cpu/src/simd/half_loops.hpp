@@ -53,17 +53,18 @@ void map_in_registers(Call& call, const Op& op, const OnRegisters& on_registers,
 }
 
 // Like unary() and binary(), for stateless formulas that take registers of float32.
-template <typename Op, typename List, int64_t Work, size_t N>
+template <typename Op, typename List, int64_t Work, size_t N, uint64_t Accepted>
 void of_registers(Call& call) {
-  dispatch<List>(call.output().dtype, [&]<typename T>() { map_in_registers<T, N>(call, Op{}, Op{}, Work); });
+  dispatch<List>(widened<Accepted>(call.output().dtype),
+                 [&]<typename T>() { map_in_registers<T, N>(call, Op{}, Op{}, Work); });
 }
-template <typename Op, typename List, int64_t Work>
+template <typename Op, typename List, int64_t Work, uint64_t Accepted = 0>
 void unary_simd(Call& call) {
-  of_registers<Op, List, Work, 1>(call);
+  of_registers<Op, List, Work, 1, Accepted>(call);
 }
-template <typename Op, typename List, int64_t Work>
+template <typename Op, typename List, int64_t Work, uint64_t Accepted = 0>
 void binary_simd(Call& call) {
-  of_registers<Op, List, Work, 2>(call);
+  of_registers<Op, List, Work, 2, Accepted>(call);
 }
 
 }  // namespace CANDELABRA_ISA_NAMESPACE

@@ -69,15 +69,15 @@ CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> acos(::cuda::std::complex<T> z) {
 template <typename T>
 CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> asinh(::cuda::std::complex<T> z) {
   if (!detail::is_finite(z.real(), z.imag())) return ::cuda::std::asinh(z);
-  const ::cuda::std::complex<T> turned = math::asin(::cuda::std::complex<T>(-z.imag(), z.real()));
-  return {turned.imag(), -turned.real()};
+  const ::cuda::std::complex<T> rotated = math::asin(::cuda::std::complex<T>(-z.imag(), z.real()));
+  return {rotated.imag(), -rotated.real()};
 }
 
 template <typename T>
 CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> acosh(::cuda::std::complex<T> z) {
   if (!detail::is_finite(z.real(), z.imag())) return ::cuda::std::acosh(z);
-  const ::cuda::std::complex<T> turned = math::acos(z);
-  return {::cuda::std::fabs(turned.imag()), ::cuda::std::copysign(turned.real(), z.imag())};
+  const ::cuda::std::complex<T> rotated = math::acos(z);
+  return {::cuda::std::fabs(rotated.imag()), ::cuda::std::copysign(rotated.real(), z.imag())};
 }
 
 // log((1 + z) / (1 - z)) / 2 (Kahan 1987), for the right half-plane; the left one is mirrored.
@@ -101,8 +101,8 @@ CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> atanh(::cuda::std::complex<T> z) 
 template <typename T>
 CANDELABRA_HOST_DEVICE ::cuda::std::complex<T> atan(::cuda::std::complex<T> z) {
   if (!detail::is_finite(z.real(), z.imag())) return ::cuda::std::atan(z);
-  const ::cuda::std::complex<T> turned = math::atanh(::cuda::std::complex<T>(-z.imag(), z.real()));
-  return {turned.imag(), -turned.real()};
+  const ::cuda::std::complex<T> rotated = math::atanh(::cuda::std::complex<T>(-z.imag(), z.real()));
+  return {rotated.imag(), -rotated.real()};
 }
 
 }  // namespace candelabra::math

@@ -54,13 +54,13 @@ struct Segment {
   }
 };
 
-inline void add(cb_statistic& figure, int64_t amount) {
-  figure.current += amount;
-  figure.peak = std::max(figure.peak, figure.current);
-  (amount > 0 ? figure.allocated : figure.freed) += std::abs(amount);
+inline void add(cb_statistic& statistic, int64_t amount) {
+  statistic.current += amount;
+  statistic.peak = std::max(statistic.peak, statistic.current);
+  (amount > 0 ? statistic.allocated : statistic.freed) += std::abs(amount);
 }
 
-void reset_peaks(cb_memory_details& figures);
-void reset_totals(cb_memory_details& figures);
+void reset_peaks(cb_memory_details& statistics);
+void reset_totals(cb_memory_details& statistics);
 
 }  // namespace candelabra::cuda

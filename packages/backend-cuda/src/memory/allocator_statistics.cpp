@@ -10,10 +10,10 @@ namespace candelabra::cuda {
 namespace {
 
 template <typename F>
-void for_each_figure(cb_memory_details& d, F&& f) {
-  for (cb_statistic* figure : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations,
-                               &d.segments, &d.active_blocks, &d.inactive_split_blocks})
-    f(*figure);
+void for_each_statistic(cb_memory_details& d, F&& f) {
+  for (cb_statistic* statistic : {&d.allocated, &d.requested, &d.active, &d.reserved, &d.inactive_split, &d.allocations,
+                                  &d.segments, &d.active_blocks, &d.inactive_split_blocks})
+    f(*statistic);
 }
 
 std::string in_words(int64_t bytes) {
@@ -31,14 +31,14 @@ std::string in_words(int64_t bytes) {
 
 }  // namespace
 
-void reset_peaks(cb_memory_details& figures) {
-  for_each_figure(figures, [](cb_statistic& figure) { figure.peak = figure.current; });
+void reset_peaks(cb_memory_details& statistics) {
+  for_each_statistic(statistics, [](cb_statistic& statistic) { statistic.peak = statistic.current; });
 }
 
-void reset_totals(cb_memory_details& figures) {
-  for_each_figure(figures, [](cb_statistic& figure) { figure.allocated = figure.freed = 0; });
-  figures.retry_count = figures.failure_count = figures.sync_count = 0;
-  figures.device_alloc_count = figures.device_free_count = 0;
+void reset_totals(cb_memory_details& statistics) {
+  for_each_statistic(statistics, [](cb_statistic& statistic) { statistic.allocated = statistic.freed = 0; });
+  statistics.retry_count = statistics.failure_count = statistics.sync_count = 0;
+  statistics.device_alloc_count = statistics.device_free_count = 0;
 }
 
 void Allocator::set_limit(int64_t bytes) {

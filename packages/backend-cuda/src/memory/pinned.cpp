@@ -27,7 +27,7 @@ struct HostCache {
   std::unordered_map<const void*, HostBlock> blocks;
   std::multimap<size_t, void*> free_blocks;
   std::vector<void*> pending;  // freed blocks with pending events
-  cb_memory_details figures{};
+  cb_memory_details statistics{};
 };
 HostCache& cache() {
   static auto* made = new HostCache();
@@ -38,17 +38,17 @@ HostCache& cache() {
 void mark_in_use(HostCache& all, HostBlock& block) {
   block.in_use = true;
   const auto bytes = static_cast<int64_t>(block.bytes);
-  for (cb_statistic* figure : {&all.figures.allocated, &all.figures.active, &all.figures.requested})
-    add(*figure, bytes);
-  add(all.figures.allocations, 1);
-  add(all.figures.active_blocks, 1);
+  for (cb_statistic* statistic : {&all.statistics.allocated, &all.statistics.active, &all.statistics.requested})
+    add(*statistic, bytes);
+  add(all.statistics.allocations, 1);
+  add(all.statistics.active_blocks, 1);
 }
 
 // Requires the lock and a block that neither the host nor a stream uses.
 void is_free(HostCache& all, const HostBlock& block) {
   all.free_blocks.emplace(block.bytes, block.memory);
-  add(all.figures.active, -static_cast<int64_t>(block.bytes));
-  add(all.figures.active_blocks, -1);
+  add(all.statistics.active, -static_cast<int64_t>(block.bytes));
+  add(all.statistics.active_blocks, -1);
 }
 
 // Requires the lock. Moves blocks whose events have completed to the free blocks.
@@ -91,7 +91,7 @@ void* allocate_pinned(size_t bytes) {
   cudaError_t error = cudaHostAlloc(&memory, rounded, cudaHostAllocPortable);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    ++cache().figures.retry_count;
+    ++cache().statistics.retry_count;
     empty_pinned_cache();
     error = cudaHostAlloc(&memory, rounded, cudaHostAllocPortable);
   }
@@ -102,9 +102,9 @@ void* allocate_pinned(size_t bytes) {
   }
   const std::lock_guard lock(all.mutex);
   HostBlock& block = all.blocks[memory] = {memory, rounded, true, {}};
-  ++all.figures.device_alloc_count;
-  add(all.figures.reserved, static_cast<int64_t>(rounded));
-  add(all.figures.segments, 1);
+  ++all.statistics.device_alloc_count;
+  add(all.statistics.reserved, static_cast<int64_t>(rounded));
+  add(all.statistics.segments, 1);
   mark_in_use(all, block);
   return memory;
 }
@@ -117,9 +117,9 @@ void deallocate_pinned(void* memory) noexcept {
   if (found == all.blocks.end() || !found->second.in_use) return;
   HostBlock& block = found->second;
   block.in_use = false;
-  add(all.figures.allocated, -static_cast<int64_t>(block.bytes));
-  add(all.figures.requested, -static_cast<int64_t>(block.bytes));
-  add(all.figures.allocations, -1);
+  add(all.statistics.allocated, -static_cast<int64_t>(block.bytes));
+  add(all.statistics.requested, -static_cast<int64_t>(block.bytes));
+  add(all.statistics.allocations, -1);
   if (block.events.empty())
     is_free(all, block);
   else
@@ -158,9 +158,9 @@ void empty_pinned_cache() {
   collect(all);
   for (const auto& [bytes, memory] : all.free_blocks) {
     all.blocks.erase(memory);
-    ++all.figures.device_free_count;
-    add(all.figures.reserved, -static_cast<int64_t>(bytes));
-    add(all.figures.segments, -1);
+    ++all.statistics.device_free_count;
+    add(all.statistics.reserved, -static_cast<int64_t>(bytes));
+    add(all.statistics.segments, -1);
     check(cudaFreeHost(memory), "giving pinned memory back");
   }
   all.free_blocks.clear();
@@ -170,19 +170,19 @@ cb_memory_details pinned_details() {
   HostCache& all = cache();
   const std::lock_guard lock(all.mutex);
   collect(all);
-  return all.figures;
+  return all.statistics;
 }
 
 void reset_pinned_peaks() {
   HostCache& all = cache();
   const std::lock_guard lock(all.mutex);
-  reset_peaks(all.figures);
+  reset_peaks(all.statistics);
 }
 
 void reset_pinned_totals() {
   HostCache& all = cache();
   const std::lock_guard lock(all.mutex);
-  reset_totals(all.figures);
+  reset_totals(all.statistics);
 }
 
 }  // namespace candelabra::cuda

@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define CB_ABI_MAJOR 2
-#define CB_ABI_MINOR 0
+#define CB_ABI_MINOR 1
 
 #if defined(_WIN32)
 #define CB_EXPORT __declspec(dllexport)
@@ -82,13 +82,20 @@ enum cb_dtype {
   CB_UINT16 = 12,
   CB_UINT32 = 13,
   CB_UINT64 = 14,
-  CB_DTYPE_COUNT = 15 /* dtypes of this minor version; later dtypes are numbered from here */
+  /* Since 2.1. candelabra/small_floats.hpp defines the float8 formats. */
+  CB_FLOAT8_E4M3FN = 15,
+  CB_FLOAT8_E5M2 = 16,
+  CB_FLOAT8_E4M3FNUZ = 17,
+  CB_FLOAT8_E5M2FNUZ = 18,
+  CB_FLOAT8_E8M0FNU = 19,
+  CB_COMPLEX32 = 20, /* two binary16: real, imaginary */
+  CB_DTYPE_COUNT = 21 /* dtypes of this minor version; later dtypes are numbered from here */
 };
 
-/* Numbers below 64 are dtypes of the core, for masks. Reserved, and not used in this version: the
- * five float8 dtypes 15 to 19 (e4m3fn, e5m2, e4m3fnuz, e5m2fnuz, e8m0fnu), and dtypes of less than a
- * byte, 20 to 25 (uint1, uint2, uint4, int2, int4, float4_e2m1), whose elements are packed, the first
- * in the low bits. Strides count elements, and offsets of such tensors are whole bytes. */
+/* Numbers below 64 are dtypes of the core, for masks. Reserved, and not used in this version: dtypes
+ * of less than a byte, 21 to 26 (uint1, uint2, uint4, int2, int4, float4_e2m1), whose elements are
+ * packed, the first in the low bits. Strides count elements, and offsets of such tensors are whole
+ * bytes. */
 enum { CB_DTYPE_LIMIT = 64 };
 
 /* The bit of a dtype in a mask, such as cb_kernel_entry.dtypes. */
@@ -100,6 +107,11 @@ static inline size_t cb_dtype_size(int32_t dtype) {
     case CB_BOOL:
     case CB_UINT8:
     case CB_INT8:
+    case CB_FLOAT8_E4M3FN:
+    case CB_FLOAT8_E5M2:
+    case CB_FLOAT8_E4M3FNUZ:
+    case CB_FLOAT8_E5M2FNUZ:
+    case CB_FLOAT8_E8M0FNU:
       return 1;
     case CB_INT16:
     case CB_UINT16:
@@ -109,6 +121,7 @@ static inline size_t cb_dtype_size(int32_t dtype) {
     case CB_INT32:
     case CB_UINT32:
     case CB_FLOAT32:
+    case CB_COMPLEX32:
       return 4;
     case CB_INT64:
     case CB_UINT64:

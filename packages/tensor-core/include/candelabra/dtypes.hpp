@@ -21,12 +21,12 @@
 
 namespace candelabra::kernel {
 
-constexpr int64_t itemsize_table[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
+constexpr int64_t itemsize_table[CB_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8, 1, 1, 1, 1, 1, 4};
 inline int64_t itemsize(int32_t dtype) {
   return itemsize_table[dtype];
 }
 constexpr bool is_complex_dtype(int32_t dtype) {
-  return dtype == CB_COMPLEX64 || dtype == CB_COMPLEX128;
+  return dtype == CB_COMPLEX64 || dtype == CB_COMPLEX128 || dtype == CB_COMPLEX32;
 }
 constexpr bool is_floating_dtype(int32_t dtype) {
   return dtype >= CB_FLOAT16 && dtype <= CB_FLOAT64;
@@ -34,8 +34,11 @@ constexpr bool is_floating_dtype(int32_t dtype) {
 constexpr bool is_half_dtype(int32_t dtype) {
   return dtype == CB_FLOAT16 || dtype == CB_BFLOAT16;
 }
+constexpr bool is_float8_dtype(int32_t dtype) {
+  return dtype >= CB_FLOAT8_E4M3FN && dtype <= CB_FLOAT8_E8M0FNU;
+}
 constexpr bool is_integer_dtype(int32_t dtype) {
-  return dtype <= CB_INT64 || dtype >= CB_UINT16;
+  return dtype <= CB_INT64 || (dtype >= CB_UINT16 && dtype <= CB_UINT64);
 }  // bool included
 
 inline namespace CANDELABRA_ISA_NAMESPACE {

@@ -162,13 +162,14 @@ template <typename T>
 concept Element = dtype_of<std::remove_const_t<T>> >= 0;
 
 inline const char* dtype_name(int32_t dtype) {
-  constexpr const char* names[] = {"bool",      "uint8",      "int8",     "int16",   "int32",
-                                   "int64",     "float16",    "bfloat16", "float32", "float64",
-                                   "complex64", "complex128", "uint16",   "uint32",  "uint64"};
+  constexpr const char* names[] = {
+      "bool",     "uint8",         "int8",        "int16",           "int32",           "int64",          "float16",
+      "bfloat16", "float32",       "float64",     "complex64",       "complex128",      "uint16",         "uint32",
+      "uint64",   "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "complex32"};
   return dtype >= 0 && dtype < CB_DTYPE_COUNT ? names[dtype] : "an unknown dtype";
 }
 inline int64_t element_size(int32_t dtype) {
-  constexpr int8_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
+  constexpr int8_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8, 1, 1, 1, 1, 1, 4};
   return sizes[dtype];
 }
 

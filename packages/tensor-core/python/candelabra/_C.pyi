@@ -109,7 +109,7 @@ class Program:
     recording: Recording
     calls_left: builtins.int
     size: builtins.int
-    arena_bytes: builtins.int
+    planned_bytes: builtins.int
     unplanned_bytes: builtins.int
     is_running: builtins.bool
 
@@ -186,6 +186,12 @@ float32: dtype
 float64: dtype
 complex64: dtype
 complex128: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
+float8_e4m3fnuz: dtype
+float8_e5m2fnuz: dtype
+float8_e8m0fnu: dtype
+complex32: dtype
 contiguous_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format
@@ -448,7 +454,7 @@ class Tensor:
     def ceil(self, *, out: Any = ...) -> Tensor: ...
     def ceil_(self, *, out: Any = ...) -> Tensor: ...
     def cfloat(self, memory_format: MemoryFormat | None = ...) -> Tensor: ...
-    def chalf(self, *arguments: Any, **keywords: Any) -> NoReturn: ...
+    def chalf(self, memory_format: MemoryFormat | None = ...) -> Tensor: ...
     def char(self, memory_format: MemoryFormat | None = ...) -> Tensor: ...
     def cholesky(self, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor: ...
     def cholesky_inverse(self, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _SPARSE = "there are no sparse tensors; all are strided"
 _QUANTIZED = "there are no quantized tensors"
-_COMPILER = "there is no compiler that writes programs to files; candelabra.compile replays functions"
+_ONNX = "there is no export to ONNX; candelabra.export writes programs to files"
 
 #: The names of each kind, and why they are missing.
 _REASONS: tuple[tuple[str, str], ...] = (
@@ -22,11 +22,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ),
     ("nested jagged", "there are no nested tensors"),
     ("masked", "there are no masked tensors; candelabra.where and Tensor.masked_fill do most of what they do"),
-    ("complex32 chalf", "complex numbers are of float32 or float64: candelabra.complex64, candelabra.complex128"),
-    (
-        "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2",
-        "the smallest floating-point dtypes are candelabra.float16 and candelabra.bfloat16",
-    ),
-    ("jit export onnx", _COMPILER),
+    ("float4_e2m1fn_x2", "the smallest floating-point dtypes are those of float8, such as candelabra.float8_e4m3fn"),
+    ("onnx", _ONNX),
 )
 REASONS: dict[str, str] = {name: reason for names, reason in _REASONS for name in names.split()}

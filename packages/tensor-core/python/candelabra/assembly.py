@@ -19,13 +19,14 @@ from .composite.registration import BY_OPERATOR, overridable, overridable_proper
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from inspect import Signature
     from types import FrameType, ModuleType
     from typing import Any
 
 #: Dtypes whose names hide Python's own, and PyTorch's second names of dtypes.
 DTYPE_NAMES = {
     "bool": _C.bool, "float": _C.float32, "double": _C.float64, "half": _C.float16, "short": _C.int16, "int": _C.int32,
-    "long": _C.int64, "cfloat": _C.complex64, "cdouble": _C.complex128,
+    "long": _C.int64, "chalf": _C.complex32, "cfloat": _C.complex64, "cdouble": _C.complex128,
 }  # fmt: skip
 
 #: In-place variants that are also functions, besides those with one argument.
@@ -48,7 +49,7 @@ SUBPACKAGES = {
     "autograd": "candelabra-autograd", "nn": "candelabra-nn", "optim": "candelabra-optim",
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
     "distributions": "candelabra-distributions", "distributed": "candelabra-distributed",
-    "compiler": "candelabra-compile", "fx": "candelabra-compile",
+    "compiler": "candelabra-compile", "export": "candelabra-compile", "fx": "candelabra-compile", "jit": "candelabra-compile",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
     "vision_ops": "candelabra-vision-ops",
 }  # fmt: skip
@@ -245,10 +246,20 @@ def assemble(tensor: Any) -> dict[str, Any]:
         functions[name] = tensor.__dict__[name]
     tensor.__repr__ = overridable("__repr__", printing.tensor_text, method=True)
     tensor.__array_priority__ = 1000
+    _C.Operator.__signature__ = _SignatureAttribute()  # type: ignore[attr-defined]
     tensor.__ilshift__ = OPERATORS["bitwise_left_shift"].inplace
     tensor.__irshift__ = OPERATORS["bitwise_right_shift"].inplace
     functions.update(DTYPE_NAMES)
     return functions
+
+
+class _SignatureAttribute:
+    """``Operator.__signature__``, which `inspect.signature` asks for."""
+
+    def __get__(self, operator: Any, owner: type) -> Signature | None:
+        from .catalogue.signatures import signature  # imports inspect, which importing candelabra does not need
+
+        return None if operator is None else signature(operator)
 
 
 def _publish(operator: Any, tags: int, tensor: type, functions: dict[str, Any]) -> None:

@@ -9,18 +9,28 @@ if TYPE_CHECKING:
     from candelabra._C import dtype
 
 # By dtype: bits of the significand (the hidden one included), largest exponent, smallest normal
-# exponent, decimal digits of resolution.
+# exponent, decimal digits of resolution. The core describes the float8 formats.
 _FORMATS = {
     "float16": (11, 16, -14, 3),
     "bfloat16": (8, 128, -126, 2),
     "float32": (24, 128, -126, 6),
     "float64": (53, 1024, -1022, 15),
-    "float8_e4m3fn": (4, 9, -6, 0),
-    "float8_e4m3fnuz": (4, 8, -7, 0),
-    "float8_e5m2": (3, 16, -14, 0),
-    "float8_e5m2fnuz": (3, 16, -15, 0),
-    "float8_e8m0fnu": (1, 128, -127, 0),
 }
+
+
+def _format(type: dtype) -> tuple[float, float, float, float] | None:
+    """Return the largest number, the distance from 1 to the next, the smallest normal number, the resolution."""
+    if type.name in _FORMATS:
+        digits, largest, smallest, decimals = _FORMATS[type.name]
+        step = 2.0 ** (1 - digits)
+        return (2.0 - step) * 2.0 ** (largest - 1), step, 2.0**smallest, 10.0**-decimals
+    if type._float8_format is None:
+        return None
+    _, mantissa_bits, bias, largest_code = type._float8_format
+    exponent, mantissa = divmod(largest_code, 2**mantissa_bits)
+    step = 2.0**-mantissa_bits
+    # Without a mantissa, the exponent 0 is as normal as others.
+    return (1 + mantissa * step) * 2.0 ** (exponent - bias), step, 2.0 ** ((mantissa_bits > 0) - bias), 1.0
 
 
 class finfo:
@@ -51,21 +61,16 @@ class finfo:
         described = _C.get_default_dtype() if type is None else type
         if described.is_complex:
             described = described.to_real()
-        if described.name not in _FORMATS:
+        found = _format(described)
+        if found is None:
             raise TypeError(
                 f"candelabra.finfo() requires a floating point input type, not {described}. Use candelabra.iinfo to handle it"
             )
-        digits, largest, smallest, decimals = _FORMATS[described.name]
         self.dtype = described.name
         self.bits = described.itemsize * 8
-        self.eps = 2.0 ** (1 - digits)
-        self.max = (2.0 - 2.0 ** (1 - digits)) * 2.0 ** (largest - 1)
-        if self.dtype == "float8_e4m3fn":
-            # The largest significand of the largest exponent is NaN.
-            self.max = 448.0
-        self.min = -self.max if described.is_signed else 2.0**smallest
-        self.tiny = self.smallest_normal = 2.0**smallest
-        self.resolution = 10.0**-decimals
+        self.max, self.eps, self.tiny, self.resolution = found
+        self.smallest_normal = self.tiny
+        self.min = -self.max if described.is_signed else self.tiny
 
     def __repr__(self) -> str:
         return (

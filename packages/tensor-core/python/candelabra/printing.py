@@ -270,12 +270,12 @@ def contents_text(self: Tensor, indent: int) -> str:
     return _array_text(shown, self.ndim, indent, _formatter(self.dtype, list(_flat(shown))))
 
 
-def tensor_text(self: Tensor, contents: str | None = None) -> str:
+def tensor_text(self: Tensor, tensor_contents: str | None = None) -> str:
     """Return the text of a tensor, with other contents if they are given."""
     plain = type(self) is _C.Tensor or getattr(type(self), "_prints_as_tensor", False)
     prefix = "tensor(" if plain else f"{type(self).__name__}("
     indent = len(prefix)
-    text = contents_text(self, indent) if contents is None else contents
+    text = contents_text(self, indent) if tensor_contents is None else tensor_contents
     pieces = [prefix, text]
     used = len(prefix + text) - (prefix + text).rfind("\n") + 1
     for suffix in _suffixes(self):

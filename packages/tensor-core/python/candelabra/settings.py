@@ -80,7 +80,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             )
     settings.deterministic = mode
     settings.warn_only = warn_only
-    _C.set_fill_unset(mode)
+    _C.set_fill_uninitialized_memory(mode)
     for tell in _followers:
         tell(mode)
 

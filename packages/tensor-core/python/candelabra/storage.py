@@ -13,7 +13,7 @@ from operator import index
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
-from candelabra.composite.methods.storage_methods import CONVERSIONS
+from candelabra.composite.methods.storage_methods import CONVERSIONS, refuse_meta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,11 +237,13 @@ class TypedStorage:
         return place % size
 
     def __getitem__(self, at: Any) -> Any:
+        refuse_meta(self)
         return self._elements()[self._place(at)].item()
 
     def __setitem__(self, at: Any, value: Any) -> None:
         if isinstance(value, TypedStorage):
             raise RuntimeError(f"cannot set item with value type {type(value)}")
+        refuse_meta(self)
         self._elements()[at if isinstance(at, slice) else self._place(at)] = value
 
     def __iter__(self) -> Iterator[Any]:
@@ -249,6 +251,7 @@ class TypedStorage:
 
     def tolist(self) -> list[Any]:
         """Return the elements as Python numbers."""
+        refuse_meta(self)
         return self._elements().tolist()
 
     def fill_(self, value: Any) -> TypedStorage:

@@ -182,8 +182,8 @@ bool is_complete(const cb_collectives& t) {
 
 }  // namespace
 
-uint64_t dtypes_of_minor(uint32_t) {
-  return (uint64_t{1} << CB_DTYPE_COUNT) - 1;  // all are of 2.0
+uint64_t dtypes_of_minor(uint32_t minor) {
+  return CB_DTYPE_BIT(minor == 0 ? CB_FLOAT8_E4M3FN : CB_DTYPE_COUNT) - 1;
 }
 
 std::vector<cb_kernel_entry> kernel_entries(const cb_backend& table) {

@@ -1,7 +1,10 @@
 #include "dispatch/torch_dispatch.hpp"
 
+#include <structmember.h>
+
 #include <vector>
 
+#include "dispatch/protocols.hpp"
 #include "dispatch/torch_function.hpp"
 #include "tensor/tensor_type.hpp"
 
@@ -15,25 +18,14 @@ constinit InternedOnce protocol{"__torch_dispatch__"};
 constinit InternedOnce device_key{"_device_stood_for"};
 PyObject* disabled_implementation = nullptr;
 
-// The modes of this thread, a list with the innermost last; made at the first mode.
-constinit thread_local PyObject* modes = nullptr;
-
-bool has_modes() {
-  return modes && PyList_GET_SIZE(modes) > 0;
-}
+constinit thread_local ModeStack modes;
 
 // The tensors that compute operators, one of each class; those of subclasses first.
 std::vector<Ref<>> dispatching(const Given& given, size_t count) {
   std::vector<Ref<>> found;
   const auto add = [&](PyObject* candidate) {
     PyTypeObject* const type = Py_TYPE(candidate);
-    if (!is_tensor(candidate) || type == tensor_type || !type_dispatches(type)) return;
-    auto place = found.end();
-    for (auto other = found.begin(); other != found.end(); ++other) {
-      if (Py_TYPE(other->get()) == type) return;
-      if (place == found.end() && PyType_IsSubtype(type, Py_TYPE(other->get()))) place = other;
-    }
-    found.insert(place, Ref<>::borrow(candidate));
+    if (is_tensor(candidate) && type != tensor_type && type_dispatches(type)) add_by_class(found, candidate);
   };
   const auto add_all = [&](PyObject* value) {
     if (!value) return;
@@ -73,28 +65,6 @@ Ref<> keywords_of(const Operator& op, const Given& given) {
   return keywords;
 }
 
-// The innermost mode is off while it computes: what it calls goes to the modes around it.
-class InnermostMode {
- public:
-  InnermostMode() {
-    const Py_ssize_t last = PyList_GET_SIZE(modes) - 1;
-    mode_ = Ref<>::borrow(PyList_GET_ITEM(modes, last));
-    if (PyList_SetSlice(modes, last, last + 1, nullptr) < 0) throw PythonError();
-  }
-  InnermostMode(const InnermostMode&) = delete;
-  InnermostMode& operator=(const InnermostMode&) = delete;
-  ~InnermostMode() {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyList_Append(modes, mode_.get());
-    PyErr_Restore(type, value, trace);
-  }
-  PyObject* get() const { return mode_.get(); }
-
- private:
-  Ref<> mode_;
-};
-
 Ref<> ask(PyObject* object, PyObject* op, PyObject* types, PyObject* arguments, PyObject* keywords) {
   const Ref<> method = owned(PyObject_GetAttr(object, protocol.get()));
   PyObject* const values[] = {op, types, arguments, keywords};
@@ -115,26 +85,15 @@ Dims dims_of(PyObject* sequence) {
 }
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
-  if (!modes) modes = PyList_New(0);
-  if (!modes || PyList_Append(modes, mode) < 0) return nullptr;
-  ++torch_function_modes;
-  Py_RETURN_NONE;
+  return modes.push(mode);
 }
 
 PyObject* pop_mode(PyObject*, PyObject*) {
-  const Py_ssize_t count = modes ? PyList_GET_SIZE(modes) : 0;
-  if (count == 0) {
-    PyErr_SetString(PyExc_RuntimeError, "there is no torch dispatch mode to leave");
-    return nullptr;
-  }
-  PyObject* const mode = Py_NewRef(PyList_GET_ITEM(modes, count - 1));
-  PyList_SetSlice(modes, count - 1, count, nullptr);
-  --torch_function_modes;
-  return mode;
+  return modes.pop("there is no torch dispatch mode to leave");
 }
 
 PyObject* get_modes(PyObject*, PyObject*) {
-  return modes ? PyList_AsTuple(modes) : PyTuple_New(0);
+  return modes.as_tuple();
 }
 
 PyObject* call_disabled(PyObject*, PyObject*, PyObject*) {
@@ -150,16 +109,11 @@ bool type_dispatches(PyTypeObject* type) {
 
 std::optional<Ref<>> call_torch_dispatch(Operator& op, const Given& given) {
   const std::vector<Ref<>> classes = dispatching(given, op.schema.parameters.size());
-  if (classes.empty() && !has_modes()) return std::nullopt;
-  const Ref<> types = owned(PyTuple_New(static_cast<Py_ssize_t>(classes.size())));
-  for (size_t i = 0; i < classes.size(); ++i) {
-    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
-                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(classes[i].get()))));
-  }
-  const Ref<> arguments = positional_of(op, given), keywords = keywords_of(op, given);
+  if (classes.empty() && modes.is_empty()) return std::nullopt;
+  const Ref<> types = types_of(classes), arguments = positional_of(op, given), keywords = keywords_of(op, given);
   PyObject* const function = reinterpret_cast<PyObject*>(&op);
-  if (has_modes()) {
-    const InnermostMode innermost;
+  if (!modes.is_empty()) {
+    const InnermostMode innermost(modes);
     Ref<> result = ask(innermost.get(), function, types.get(), arguments.get(), keywords.get());
     if (result.get() != Py_NotImplemented) return result;
   }
@@ -182,6 +136,23 @@ void stand_for_device(TensorObject* tensor, PyObject* device) {
   track(tensor);
 }
 
+namespace {
+
+// The values of the __slots__ of a class and of its bases below Tensor.
+void copy_slots(PyTypeObject* type, PyObject* from, PyObject* to) {
+  for (; type && type != tensor_type; type = type->tp_base) {
+    for (const PyMemberDef* member = type->tp_members; member && member->name; ++member) {
+      if (member->type != T_OBJECT_EX) continue;
+      const auto slot = [&](PyObject* object) {
+        return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + member->offset);
+      };
+      Py_XSETREF(*slot(to), Py_XNewRef(*slot(from)));
+    }
+  }
+}
+
+}  // namespace
+
 TensorRef detached_subclass(TensorObject* tensor) {
   PyTypeObject* const type = Py_TYPE(as_object(tensor));
   if (type == tensor_type || !type_dispatches(type)) return make_alias(tensor);
@@ -190,6 +161,7 @@ TensorRef detached_subclass(TensorObject* tensor) {
     const Ref<> attributes = owned(PyDict_Copy(tensor->dict));
     if (PyObject_GenericSetDict(as_object(made.get()), attributes.get(), nullptr) < 0) throw PythonError();
   }
+  copy_slots(type, as_object(tensor), as_object(made.get()));
   track(made.get());
   return made;
 }

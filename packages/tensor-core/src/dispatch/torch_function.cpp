@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "dispatch/protocols.hpp"
 #include "dispatch/torch_dispatch.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
@@ -20,8 +21,8 @@ enum class Overrides : int { Enabled, SubclassesDisabled, AllDisabled };
 
 struct ThreadState {
   Overrides overrides = Overrides::Enabled;
-  PyObject* modes = nullptr;  // a list, the innermost last; made at the first mode
-  bool skips_next = false;    // the next call asks no class
+  ModeStack modes;
+  bool skips_next = false;  // the next call asks no class
 };
 constinit thread_local ThreadState state;
 
@@ -73,14 +74,7 @@ std::vector<Ref<>> overriding(PyObject* const* arguments, Py_ssize_t count) {
   std::vector<Ref<>> found;
   if (state.overrides != Overrides::Enabled) return found;
   const auto add = [&](PyObject* candidate) {
-    PyTypeObject* const type = Py_TYPE(candidate);
-    if (!type_overrides(type)) return false;
-    auto place = found.end();
-    for (auto other = found.begin(); other != found.end(); ++other) {
-      if (Py_TYPE(other->get()) == type) return false;
-      if (place == found.end() && PyType_IsSubtype(type, Py_TYPE(other->get()))) place = other;
-    }
-    found.insert(place, Ref<>::borrow(candidate));
+    if (type_overrides(Py_TYPE(candidate))) add_by_class(found, candidate);
     return false;
   };
   for (Py_ssize_t i = 0; i < count; ++i) any_candidate(arguments[i], add);
@@ -102,31 +96,8 @@ Ref<> keywords_of(PyObject* const* values, PyObject* names) {
 }
 
 bool has_modes() {
-  return state.modes && PyList_GET_SIZE(state.modes) > 0 && state.overrides != Overrides::AllDisabled;
+  return !state.modes.is_empty() && state.overrides != Overrides::AllDisabled;
 }
-
-// Takes the innermost mode off the stack for as long as this object lives: what a mode calls goes
-// to the modes around it.
-class InnermostMode {
- public:
-  InnermostMode() {
-    const Py_ssize_t last = PyList_GET_SIZE(state.modes) - 1;
-    mode_ = Ref<>::borrow(PyList_GET_ITEM(state.modes, last));
-    if (PyList_SetSlice(state.modes, last, last + 1, nullptr) < 0) throw PythonError();
-  }
-  InnermostMode(const InnermostMode&) = delete;
-  InnermostMode& operator=(const InnermostMode&) = delete;
-  ~InnermostMode() {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyList_Append(state.modes, mode_.get());
-    PyErr_Restore(type, value, trace);
-  }
-  PyObject* get() const { return mode_.get(); }
-
- private:
-  Ref<> mode_;
-};
 
 // One call as the protocol hands it over.
 struct Overridden {
@@ -167,15 +138,10 @@ std::string text_of(PyObject* object) {
 std::optional<PyObject*> hand_over(PyObject* function, const std::vector<Ref<>>& classes, Ref<> arguments,
                                    Ref<> keywords) {
   if (classes.empty() && !has_modes()) return std::nullopt;
-  Ref<> types = owned(PyTuple_New(static_cast<Py_ssize_t>(classes.size())));
-  for (size_t i = 0; i < classes.size(); ++i) {
-    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
-                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(classes[i].get()))));
-  }
-  const Overridden call{function, std::move(types), std::move(arguments), std::move(keywords)};
+  const Overridden call{function, types_of(classes), std::move(arguments), std::move(keywords)};
   Ref<> mode;
   if (has_modes()) {
-    const InnermostMode innermost;
+    const InnermostMode innermost(state.modes);
     mode = Ref<>::borrow(innermost.get());
     Ref<> result = call.ask(mode.get());
     if (result.get() != Py_NotImplemented) return result.release();
@@ -260,26 +226,15 @@ PyObject* get_overrides(PyObject*, PyObject*) {
 }
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
-  if (!state.modes) state.modes = PyList_New(0);
-  if (!state.modes || PyList_Append(state.modes, mode) < 0) return nullptr;
-  ++torch_function_modes;
-  Py_RETURN_NONE;
+  return state.modes.push(mode);
 }
 
 PyObject* pop_mode(PyObject*, PyObject*) {
-  const Py_ssize_t count = state.modes ? PyList_GET_SIZE(state.modes) : 0;
-  if (count == 0) {
-    PyErr_SetString(PyExc_RuntimeError, "there is no torch function mode to leave");
-    return nullptr;
-  }
-  PyObject* const mode = Py_NewRef(PyList_GET_ITEM(state.modes, count - 1));
-  PyList_SetSlice(state.modes, count - 1, count, nullptr);
-  --torch_function_modes;
-  return mode;
+  return state.modes.pop("there is no torch function mode to leave");
 }
 
 PyObject* get_modes(PyObject*, PyObject*) {
-  return state.modes ? PyList_AsTuple(state.modes) : PyTuple_New(0);
+  return state.modes.as_tuple();
 }
 
 // Whether one of these overrides, or a mode is on. Elements of sequences are not looked at.

@@ -1,5 +1,6 @@
 #include "dtype/dtype.hpp"
 
+#include "candelabra/small_floats.hpp"
 #include "python/errors.hpp"
 
 namespace candelabra {
@@ -20,6 +21,12 @@ const DtypeInfo dtype_infos[dtype_count] = {
     {"uint16", "UInt16", 2, false, false, false, "u2"},
     {"uint32", "UInt32", 4, false, false, false, "u4"},
     {"uint64", "UInt64", 8, false, false, false, "u8"},
+    {"float8_e4m3fn", "Float8_e4m3fn", 1, true, false, true, nullptr},
+    {"float8_e5m2", "Float8_e5m2", 1, true, false, true, nullptr},
+    {"float8_e4m3fnuz", "Float8_e4m3fnuz", 1, true, false, true, nullptr},
+    {"float8_e5m2fnuz", "Float8_e5m2fnuz", 1, true, false, true, nullptr},
+    {"float8_e8m0fnu", "Float8_e8m0fnu", 1, true, false, false, nullptr},
+    {"complex32", "ComplexHalf", 4, false, true, true, nullptr},
 };
 
 namespace {
@@ -43,6 +50,14 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(name(value_of(self)));
 }
 
+// The format that finfo() is derived from; None for a dtype that is not float8.
+PyObject* float8_format(PyObject* self, void*) {
+  if (!is_float8(value_of(self))) Py_RETURN_NONE;
+  const small_floats::Float8Format& format = small_floats::float8_format(static_cast<int32_t>(value_of(self)));
+  return Py_BuildValue("(iiii)", format.exponent_bits, format.mantissa_bits, format.bias,
+                       static_cast<int>(small_floats::largest_code(format)));
+}
+
 PyGetSetDef dtype_getset[] = {
     {"is_floating_point", [](PyObject* self, void*) { return PyBool_FromLong(is_floating(value_of(self))); }, nullptr,
      "Whether this is a real floating-point dtype.", nullptr},
@@ -54,6 +69,9 @@ PyGetSetDef dtype_getset[] = {
      "The size of an element in bytes.", nullptr},
     {"name", [](PyObject* self, void*) { return PyUnicode_FromString(name(value_of(self))); }, nullptr,
      "The name, such as ``float32``.", nullptr},
+    {"_float8_format", float8_format, nullptr,
+     "(exponent bits, mantissa bits, exponent bias, code of the largest number) of a float8 dtype, else None.",
+     nullptr},
     {"_number", [](PyObject* self, void*) { return PyLong_FromLong(static_cast<long>(value_of(self))); }, nullptr,
      "The value of its enumerator in backend.h.", nullptr},
     // pickle stores a dtype as the name of a global of this module.

@@ -26,6 +26,12 @@ enum class Dtype : uint8_t {
   UInt16 = CB_UINT16,
   UInt32 = CB_UINT32,
   UInt64 = CB_UINT64,
+  Float8E4M3Fn = CB_FLOAT8_E4M3FN,
+  Float8E5M2 = CB_FLOAT8_E5M2,
+  Float8E4M3Fnuz = CB_FLOAT8_E4M3FNUZ,
+  Float8E5M2Fnuz = CB_FLOAT8_E5M2FNUZ,
+  Float8E8M0Fnu = CB_FLOAT8_E8M0FNU,
+  Complex32 = CB_COMPLEX32,
 };
 constexpr int dtype_count = CB_DTYPE_COUNT;
 
@@ -36,7 +42,7 @@ struct DtypeInfo {
   bool floating;
   bool complex;
   bool is_signed;
-  const char* numpy_type;  // NumPy's typestr without byte order ("f4"); null for bfloat16
+  const char* numpy_type;  // NumPy's typestr without byte order ("f4"); null where it has none
 };
 
 extern const DtypeInfo dtype_infos[dtype_count];
@@ -52,6 +58,9 @@ inline bool is_floating(Dtype dtype) {
 }
 inline bool is_complex(Dtype dtype) {
   return info(dtype).complex;
+}
+constexpr bool is_float8(Dtype dtype) {
+  return dtype >= Dtype::Float8E4M3Fn && dtype <= Dtype::Float8E8M0Fnu;
 }
 inline bool is_integral(Dtype dtype) {
   return !info(dtype).floating && !info(dtype).complex;
@@ -69,7 +78,8 @@ inline const char* name(Dtype dtype) {
   return info(dtype).name;
 }
 
-// float32 for complex64, float64 for complex128, otherwise the dtype itself; and the reverse.
+// float16 for complex32, float32 for complex64, float64 for complex128, otherwise the dtype itself;
+// and the reverse.
 Dtype real_of(Dtype dtype);
 Dtype complex_of(Dtype dtype);
 

@@ -11,6 +11,8 @@ namespace {
 enum Category { boolean, integer, floating, complex_number };
 
 constexpr Category category(int dtype) {
+  if (dtype == CB_COMPLEX32) return complex_number;
+  if (dtype >= CB_FLOAT8_E4M3FN) return floating;
   if (dtype >= CB_UINT16) return integer;
   if (dtype >= CB_COMPLEX64) return complex_number;
   if (dtype >= CB_FLOAT16) return floating;
@@ -37,8 +39,19 @@ constexpr int promoted_integers(int a, int b) {
   return without == CB_UINT64 ? none : CB_INT8 + width(without) + 1;
 }
 
+// complex32 holds the values of float16 and, as in PyTorch, of bfloat16 only as complex64.
+constexpr int promoted_complex32(int other) {
+  if (other == CB_FLOAT64) return CB_COMPLEX128;
+  return other == CB_FLOAT32 || other == CB_BFLOAT16 ? CB_COMPLEX64
+         : category(other) == complex_number         ? other
+                                                     : CB_COMPLEX32;
+}
+
 constexpr int promote_dtypes(int a, int b) {
   if (a == b) return a;
+  if (is_float8(Dtype(a)) || is_float8(Dtype(b))) return none;
+  if (a == CB_COMPLEX32) return promoted_complex32(b);
+  if (b == CB_COMPLEX32) return promoted_complex32(a);
   if (category(a) > category(b)) return promote_dtypes(b, a);
   if (category(a) == integer && category(b) == integer) return promoted_integers(a, b);
   if (category(a) == category(b) && a > b) return promote_dtypes(b, a);
@@ -63,6 +76,9 @@ constexpr Table promotion_table = make_table();
 
 int promotion_of(int a, int b) {
   const int result = promotion_table[a][b];
+  check(result != none || !(is_float8(Dtype(a)) || is_float8(Dtype(b))), PyExc_RuntimeError,
+        "Promotion for Float8 Types is not supported, attempted to promote ", dtype_infos[a].type_name, " and ",
+        dtype_infos[b].type_name, ": convert one of them with to()");
   check(result != none, PyExc_RuntimeError,
         "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", dtype_infos[a].type_name,
         " and ", dtype_infos[b].type_name, ": no dtype holds the values of both; convert one of them with to()");
@@ -102,12 +118,15 @@ bool can_cast(Dtype from, Dtype to) {
 }
 
 Dtype real_of(Dtype dtype) {
+  if (dtype == Dtype::Complex32) return Dtype::Float16;
   if (dtype == Dtype::Complex64) return Dtype::Float32;
   if (dtype == Dtype::Complex128) return Dtype::Float64;
   return dtype;
 }
 
 Dtype complex_of(Dtype dtype) {
+  check(!is_float8(dtype), PyExc_RuntimeError, "Unknown Complex ScalarType for ", info(dtype).type_name);
+  if (dtype == Dtype::Float16 || dtype == Dtype::Complex32) return Dtype::Complex32;
   return dtype == Dtype::Float64 || dtype == Dtype::Complex128 ? Dtype::Complex128 : Dtype::Complex64;
 }
 

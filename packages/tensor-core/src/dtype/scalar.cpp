@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "candelabra/half.hpp"
+#include "candelabra/small_floats.hpp"
 #include "dispatch/call.hpp"
 #include "dispatch/dispatch_hook.hpp"
 #include "interop/interop.hpp"
@@ -176,6 +177,19 @@ void store_scalar(const cb_scalar& scalar, Dtype dtype, void* element) {
       return store(whole(scalar) ? whole_as_float(scalar) : static_cast<float>(scalar.re), element);
     case Dtype::Float64:
       return store(scalar.re, element);
+    case Dtype::Float8E4M3Fn:
+    case Dtype::Float8E5M2:
+    case Dtype::Float8E4M3Fnuz:
+    case Dtype::Float8E5M2Fnuz:
+    case Dtype::Float8E8M0Fnu:
+      return small_floats::dispatch_float8(static_cast<int32_t>(dtype), [&]<int32_t Format>() {
+        store(small_floats::float8_from_float<Format>(static_cast<float>(scalar.re)), element);
+      });
+    case Dtype::Complex32: {
+      const uint16_t parts[2] = {half_bits::float16_from_double(scalar.re), half_bits::float16_from_double(scalar.im)};
+      std::memcpy(element, parts, sizeof(parts));
+      return;
+    }
     case Dtype::Complex64: {
       const float parts[2] = {whole(scalar) ? whole_as_float(scalar) : static_cast<float>(scalar.re),
                               static_cast<float>(scalar.im)};
@@ -218,6 +232,18 @@ cb_scalar load_scalar(Dtype dtype, const void* element) {
       return float_scalar(load<float>(element));
     case Dtype::Float64:
       return float_scalar(load<double>(element));
+    case Dtype::Float8E4M3Fn:
+    case Dtype::Float8E5M2:
+    case Dtype::Float8E4M3Fnuz:
+    case Dtype::Float8E5M2Fnuz:
+    case Dtype::Float8E8M0Fnu:
+      return small_floats::dispatch_float8(static_cast<int32_t>(dtype), [&]<int32_t Format>() {
+        return float_scalar(small_floats::float8_to_float<Format>(load<uint8_t>(element)));
+      });
+    case Dtype::Complex32:
+      return complex_scalar(
+          half_bits::float16_to_float(load<uint16_t>(element)),
+          half_bits::float16_to_float(load<uint16_t>(static_cast<const char*>(element) + sizeof(uint16_t))));
     case Dtype::Complex64:
       return complex_scalar(load<float>(element), load<float>(static_cast<const char*>(element) + sizeof(float)));
     case Dtype::Complex128:

@@ -21,9 +21,25 @@ constexpr const char* versioned_used_name = "used_dltensor_versioned";
 
 dlpack::DataType dlpack_dtype(Dtype dtype) {
   const uint8_t bits = static_cast<uint8_t>(8 * itemsize(dtype));
-  if (dtype == Dtype::Bool) return {dlpack::code_bool, 8, 1};
+  switch (dtype) {
+    case Dtype::Bool:
+      return {dlpack::code_bool, 8, 1};
+    case Dtype::BFloat16:
+      return {dlpack::code_bfloat, 16, 1};
+    case Dtype::Float8E4M3Fn:
+      return {dlpack::code_float8_e4m3fn, 8, 1};
+    case Dtype::Float8E5M2:
+      return {dlpack::code_float8_e5m2, 8, 1};
+    case Dtype::Float8E4M3Fnuz:
+      return {dlpack::code_float8_e4m3fnuz, 8, 1};
+    case Dtype::Float8E5M2Fnuz:
+      return {dlpack::code_float8_e5m2fnuz, 8, 1};
+    case Dtype::Float8E8M0Fnu:
+      return {dlpack::code_float8_e8m0fnu, 8, 1};
+    default:
+      break;
+  }
   if (is_integral(dtype) && !info(dtype).is_signed) return {dlpack::code_uint, bits, 1};
-  if (dtype == Dtype::BFloat16) return {dlpack::code_bfloat, 16, 1};
   if (is_complex(dtype)) return {dlpack::code_complex, bits, 1};
   return {is_floating(dtype) ? dlpack::code_float : dlpack::code_int, bits, 1};
 }

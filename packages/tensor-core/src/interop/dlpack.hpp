@@ -16,6 +16,11 @@ enum TypeCode : uint8_t {
   code_bfloat = 4,
   code_complex = 5,
   code_bool = 6,
+  code_float8_e4m3fn = 10,
+  code_float8_e4m3fnuz = 11,
+  code_float8_e5m2 = 12,
+  code_float8_e5m2fnuz = 13,
+  code_float8_e8m0fnu = 14,
 };
 
 struct Device {

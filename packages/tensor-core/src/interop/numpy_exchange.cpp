@@ -82,6 +82,12 @@ const char* buffer_format(Dtype dtype) {
     case Dtype::Complex128:
       return "Zd";
     case Dtype::BFloat16:
+    case Dtype::Float8E4M3Fn:
+    case Dtype::Float8E5M2:
+    case Dtype::Float8E4M3Fnuz:
+    case Dtype::Float8E5M2Fnuz:
+    case Dtype::Float8E8M0Fnu:
+    case Dtype::Complex32:
       return nullptr;
   }
   return nullptr;

@@ -11,44 +11,44 @@ namespace candelabra {
 
 namespace {
 
-PyTypeObject* front_type = nullptr;
+PyTypeObject* fast_path_type = nullptr;
 
-FastPath& as_front(PyObject* object) {
+FastPath& as_fast_path(PyObject* object) {
   return *reinterpret_cast<FastPath*>(object);
 }
 
 // A check before parsing: a mismatch that is found later costs an exception.
-bool may_fit(const FastPath& front, PyObject* const* arguments, Py_ssize_t count) {
-  if (count > 0 && is_tensor(arguments[0]) && !front.is_for(*as_tensor(arguments[0]))) return false;
-  const int seen = static_cast<int>(std::min<Py_ssize_t>(front.count, count));
+bool may_fit(const FastPath& path, PyObject* const* arguments, Py_ssize_t count) {
+  if (count > 0 && is_tensor(arguments[0]) && !path.is_for(*as_tensor(arguments[0]))) return false;
+  const int seen = static_cast<int>(std::min<Py_ssize_t>(path.count, count));
   for (int i = 0; i < seen; ++i) {
-    if (!is_tensor(arguments[i]) || !front.fits(i, *as_tensor(arguments[i]))) return false;
+    if (!is_tensor(arguments[i]) || !path.fits(i, *as_tensor(arguments[i]))) return false;
   }
   return true;
 }
 
-PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
-  const FastPath& front = as_front(self);
+PyObject* fast_path_vectorcall(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
+  const FastPath& path = as_fast_path(self);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]] {
     if (const auto result = call_overrides(self, arguments, count, names)) return *result;
-    return PyObject_Vectorcall(front.function, arguments, count, names);
+    return PyObject_Vectorcall(path.function, arguments, count, names);
   }
   PyObject* const* given = arguments;
   Py_ssize_t given_count = count;
   PyObject* longer[max_arguments];
-  if (front.appended) {
-    if (count != 1 || names) return PyObject_Vectorcall(front.function, arguments, count, names);
+  if (path.appended) {
+    if (count != 1 || names) return PyObject_Vectorcall(path.function, arguments, count, names);
     longer[0] = arguments[0];
-    given_count += PyTuple_GET_SIZE(front.appended);
-    std::copy_n(&PyTuple_GET_ITEM(front.appended, 0), given_count - 1, longer + 1);
+    given_count += PyTuple_GET_SIZE(path.appended);
+    std::copy_n(&PyTuple_GET_ITEM(path.appended, 0), given_count - 1, longer + 1);
     given = longer;
   }
-  const auto parameters = static_cast<Py_ssize_t>(front.op->schema.parameters.size());
-  if (given_count + (names ? PyTuple_GET_SIZE(names) : 0) <= parameters && may_fit(front, given, given_count))
+  const auto parameters = static_cast<Py_ssize_t>(path.op->schema.parameters.size());
+  if (given_count + (names ? PyTuple_GET_SIZE(names) : 0) <= parameters && may_fit(path, given, given_count))
       [[likely]] {
     try {
-      Ref<> result = call_operator(*front.op, given, given_count, names, Manner{.front = &front});
+      Ref<> result = call_operator(*path.op, given, given_count, names, Manner{.fast_path = &path});
       return PyTuple_Check(result.get()) ? Py_NewRef(PyTuple_GET_ITEM(result.get(), 0)) : result.release();
     } catch (const SchemaMismatch&) {
       // Falls through to the Python function.
@@ -57,10 +57,10 @@ PyObject* front_vectorcall(PyObject* self, PyObject* const* arguments, size_t fl
       return nullptr;
     }
   }
-  return PyObject_Vectorcall(front.function, arguments, count, names);
+  return PyObject_Vectorcall(path.function, arguments, count, names);
 }
 
-PyObject* front_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
+PyObject* fast_path_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     PyObject *op, *function, *dimensions, *appended;
     if (!PyArg_ParseTuple(arguments, "O!OO!O!:FastPath", operator_type, &op, &function, &PyTuple_Type, &dimensions,
@@ -72,73 +72,73 @@ PyObject* front_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
           "FastPath(): too many dimensions");
     check(PyTuple_GET_SIZE(appended) < max_arguments, PyExc_ValueError, "FastPath(): too many arguments");
     const Ref<> made = owned(type->tp_alloc(type, 0));
-    FastPath& front = as_front(made.get());
+    FastPath& path = as_fast_path(made.get());
     for (Py_ssize_t i = 0; i < count; ++i) {
       const long wanted = PyLong_AsLong(PyTuple_GET_ITEM(dimensions, i));
       if (wanted == -1 && PyErr_Occurred()) return nullptr;
-      front.dimensions[i] = static_cast<int32_t>(wanted);
+      path.dimensions[i] = static_cast<int32_t>(wanted);
     }
-    front.vectorcall = front_vectorcall;
-    front.count = static_cast<int>(count);
-    front.op = reinterpret_cast<Operator*>(Py_NewRef(op));
-    front.function = Py_NewRef(function);
-    front.appended = PyTuple_GET_SIZE(appended) ? Py_NewRef(appended) : nullptr;
+    path.vectorcall = fast_path_vectorcall;
+    path.count = static_cast<int>(count);
+    path.op = reinterpret_cast<Operator*>(Py_NewRef(op));
+    path.function = Py_NewRef(function);
+    path.appended = PyTuple_GET_SIZE(appended) ? Py_NewRef(appended) : nullptr;
     return Py_NewRef(made.get());
   });
 }
 
-int front_traverse(PyObject* self, visitproc visit, void* arg) {
+int fast_path_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  Py_VISIT(as_front(self).function);
-  Py_VISIT(as_front(self).dict);
+  Py_VISIT(as_fast_path(self).function);
+  Py_VISIT(as_fast_path(self).dict);
   return 0;
 }
 
-int front_clear(PyObject* self) {
-  Py_CLEAR(as_front(self).dict);
+int fast_path_clear(PyObject* self) {
+  Py_CLEAR(as_fast_path(self).dict);
   return 0;
 }
 
-void front_dealloc(PyObject* self) {
+void fast_path_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  FastPath& front = as_front(self);
-  if (front.weakrefs) PyObject_ClearWeakRefs(self);
-  Py_XDECREF(reinterpret_cast<PyObject*>(front.op));
-  Py_XDECREF(front.function);
-  Py_XDECREF(front.appended);
-  Py_XDECREF(front.dict);
+  FastPath& path = as_fast_path(self);
+  if (path.weakrefs) PyObject_ClearWeakRefs(self);
+  Py_XDECREF(reinterpret_cast<PyObject*>(path.op));
+  Py_XDECREF(path.function);
+  Py_XDECREF(path.appended);
+  Py_XDECREF(path.dict);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
 // Binds to an instance as a method, like a Python function.
-PyObject* front_bind(PyObject* self, PyObject* instance, PyObject*) {
+PyObject* fast_path_bind(PyObject* self, PyObject* instance, PyObject*) {
   return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
 }
 
-PyObject* front_repr(PyObject* self) {
-  return PyObject_Repr(as_front(self).function);
+PyObject* fast_path_repr(PyObject* self) {
+  return PyObject_Repr(as_fast_path(self).function);
 }
 
 // Pickled by name, like a Python function.
-PyObject* front_reduce(PyObject* self, PyObject*) {
-  return PyObject_GetAttrString(as_front(self).function, "__qualname__");
+PyObject* fast_path_reduce(PyObject* self, PyObject*) {
+  return PyObject_GetAttrString(as_fast_path(self).function, "__qualname__");
 }
 
-PyMethodDef front_methods[] = {
-    {"__reduce__", front_reduce, METH_NOARGS, nullptr},
+PyMethodDef fast_path_methods[] = {
+    {"__reduce__", fast_path_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyMemberDef front_members[] = {
+PyMemberDef fast_path_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(FastPath, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(FastPath, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(FastPath, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
-PyGetSetDef front_attributes[] = {
+PyGetSetDef fast_path_attributes[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -155,18 +155,18 @@ void FastPath::check(const Call& call) const {
   }
 }
 
-bool init_front(PyObject* module) {
+bool init_fast_path(PyObject* module) {
   PyType_Slot slots[] = {
-      {Py_tp_new, reinterpret_cast<void*>(front_new)},
+      {Py_tp_new, reinterpret_cast<void*>(fast_path_new)},
       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-      {Py_tp_descr_get, reinterpret_cast<void*>(front_bind)},
-      {Py_tp_repr, reinterpret_cast<void*>(front_repr)},
-      {Py_tp_traverse, reinterpret_cast<void*>(front_traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(front_clear)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(front_dealloc)},
-      {Py_tp_methods, front_methods},
-      {Py_tp_members, front_members},
-      {Py_tp_getset, front_attributes},
+      {Py_tp_descr_get, reinterpret_cast<void*>(fast_path_bind)},
+      {Py_tp_repr, reinterpret_cast<void*>(fast_path_repr)},
+      {Py_tp_traverse, reinterpret_cast<void*>(fast_path_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(fast_path_clear)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(fast_path_dealloc)},
+      {Py_tp_methods, fast_path_methods},
+      {Py_tp_members, fast_path_members},
+      {Py_tp_getset, fast_path_attributes},
       {Py_tp_doc,
        const_cast<char*>("FastPath(operator, function, dimensions, appended)\n\nA function with a fast path: calls "
                          "that fit the operator go to it directly.")},
@@ -175,8 +175,8 @@ bool init_front(PyObject* module) {
   PyType_Spec spec = {
       "candelabra.FastPath", sizeof(FastPath), 0,
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
-  front_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return front_type && PyModule_AddObjectRef(module, "FastPath", reinterpret_cast<PyObject*>(front_type)) == 0;
+  fast_path_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return fast_path_type && PyModule_AddObjectRef(module, "FastPath", reinterpret_cast<PyObject*>(fast_path_type)) == 0;
 }
 
 }  // namespace candelabra

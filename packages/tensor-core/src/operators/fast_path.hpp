@@ -28,6 +28,6 @@ struct FastPath {
   void check(const Call& call) const;  // throws SchemaMismatch
 };
 
-bool init_front(PyObject* module);
+bool init_fast_path(PyObject* module);
 
 }  // namespace candelabra

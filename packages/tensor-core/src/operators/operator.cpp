@@ -257,7 +257,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   call.in_place = op.functional != nullptr;
   call.generator = given.generator;
   bool requires_grad = parse(call, given);
-  if (manner.front) manner.front->check(call);
+  if (manner.fast_path) manner.fast_path->check(call);
   if (PyObject* function = dispatch_hook()) [[unlikely]] {
     Ref<> result = call_dispatch_hook(function, op, given, record);
     if (result.get() != Py_NotImplemented) return result;
@@ -286,7 +286,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
-  call.first_alone = manner.front && !recording;
+  call.first_alone = manner.fast_path && !recording;
   try {
     run(call);
   } catch (const Declined&) {

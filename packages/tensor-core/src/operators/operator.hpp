@@ -81,9 +81,9 @@ struct FastPath;
 // Options of a call.
 struct Manner {
   bool record = true;
-  bool counted = true;              // whether to bump the version of modified arguments
-  const FastPath* front = nullptr;  // the fast path that made the call, if any
-  bool overridable = false;         // modes or arguments' classes may compute the operator
+  bool counted = true;                  // whether to bump the version of modified arguments
+  const FastPath* fast_path = nullptr;  // the fast path that made the call, if any
+  bool overridable = false;             // modes or arguments' classes may compute the operator
 };
 // Calls an operator like a call from Python. New reference. Throws SchemaMismatch (arguments.hpp)
 // if the arguments do not match.

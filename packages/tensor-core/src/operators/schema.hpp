@@ -30,6 +30,7 @@ enum Tag : uint32_t {
   tag_float32_numbers = 131072,
   tag_wrapped_numbers = 262144,
   tag_required = 524288,
+  tag_overwrites = 1048576,
 };
 
 enum class ParameterType : uint8_t {

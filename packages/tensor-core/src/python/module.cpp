@@ -47,8 +47,8 @@ PyMethodDef dtype_functions[] = {
 void populate_hot_path(PyObject* module) {
   init_tensor_methods();
   bool done = init_dtype(module) && init_size(module) && init_memory_format(module) && init_tensor(module) &&
-              init_operator(module) && init_front(module) && init_grad_switch(module) && init_out_arguments(module) &&
-              init_random(module);
+              init_operator(module) && init_fast_path(module) && init_grad_switch(module) &&
+              init_out_arguments(module) && init_random(module);
   for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
                                  data_functions, numpy_functions, random_functions, dispatch_hook_functions,
                                  torch_function_functions, torch_dispatch_functions, record_functions}) {
@@ -63,8 +63,8 @@ void populate_hot_path(PyObject* module) {
 void register_settings(py::module_& module) {
   using namespace py::literals;
   module.def(
-      "set_fill_unset", [](TruthArgument fills) { shapes::set_fills_unset_memory(fills != 0); }, "fills"_a,
-      "Set whether empty() and Tensor(sizes) fill the memory that they return.");
+      "set_fill_uninitialized_memory", [](TruthArgument fills) { shapes::set_fill_uninitialized_memory(fills != 0); },
+      "fills"_a, "Set whether empty() and Tensor(sizes) fill the memory that they return.");
   module.def(
       "set_legacy_constructor", [](py::handle function) { set_legacy_constructor(function.ptr()); }, "function"_a,
       "Set the function that handles Tensor(...) for keywords, storages, and anything but sizes, a sequence or a "

@@ -99,7 +99,7 @@ std::string difference(const Recorder& a, const Recorder& b, const std::vector<C
                 " runs in one of two calls only");
   for (size_t k = 0; k < std::min(a.buffers.size(), b.buffers.size()); ++k) {
     const RecordedBuffer &one = a.buffers[k], &other = b.buffers[k];
-    if (one.first < 0 && other.first < 0) continue;
+    if (one.first < 0 && other.first < 0 && one.constant == other.constant) continue;
     const std::string place = one.first >= 0 ? place_of(a.instructions[static_cast<size_t>(one.first)]) : "an operator";
     if (one.first != other.first || one.is_existing != other.is_existing || one.constant != other.constant)
       return text("a tensor of ", place, " is made of other values in the next call");

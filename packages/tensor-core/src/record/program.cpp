@@ -13,12 +13,6 @@ namespace candelabra {
 
 namespace {
 
-constexpr int64_t alignment = 64;
-
-int64_t aligned(size_t bytes) {
-  return (static_cast<int64_t>(bytes) + alignment - 1) / alignment * alignment;
-}
-
 // Writes where a descriptor lies.
 void set_address(cb_tensor& tensor, const Storage& storage, int64_t offset) {
   tensor.data = storage.is_addressable && storage.data ? static_cast<char*>(storage.data) + offset : nullptr;
@@ -44,88 +38,6 @@ class Running {
 
 Program::Program(std::shared_ptr<Recorder> recording, bool is_debugged)
     : recording_(std::move(recording)), is_debugged_(is_debugged) {}
-
-void Program::finish() {
-  for (const Instruction& instruction : recording_->instructions) {
-    if (&instruction == &recording_->instructions.front()) device_ = instruction.device;
-    check(instruction.device == device_, PyExc_ValueError, "the program uses several devices");
-  }
-  place_buffers();
-  plan_arena();
-  bases_.resize(planned_.size());
-}
-
-void Program::place_buffers() {
-  std::vector<RecordedBuffer>& buffers = recording_->buffers;
-  planned_.resize(buffers.size());
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k].buffer < 0 || inputs[k].pinned) continue;
-    Planned& planned = planned_[static_cast<size_t>(inputs[k].buffer)];
-    planned.place = Place::Input;
-    if (planned.input < 0) planned.input = static_cast<int>(k);
-  }
-  for (const Produced& one : produced) {
-    if (one.from == Produced::From::Memory && !buffers[static_cast<size_t>(one.buffer)].is_existing)
-      planned_[static_cast<size_t>(one.buffer)].place = Place::New;
-  }
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    RecordedBuffer& buffer = buffers[b];
-    Planned& planned = planned_[b];
-    if (buffer.is_existing) {
-      planned.version_change = buffer.existing->version - buffer.version;
-      if (planned.place == Place::Input) {
-        recording_->forget_existing(static_cast<int>(b));
-      } else {
-        planned.place = Place::Existing;
-      }
-      continue;
-    }
-    if (planned.place == Place::New || buffer.first < 0) continue;
-    planned.place = Place::Arena;
-    if (buffer.has_constant && !buffer.is_written) {
-      planned.place = Place::Constant;
-      const NoRecording not_recorded;
-      planned.constant = StorageRef(make_storage(device_, buffer.bytes));
-      copy_bytes_from_host({*planned.constant, 0}, buffer.constant.data(), buffer.bytes);
-    }
-  }
-}
-
-// The largest buffers first, each at the lowest offset that no buffer in use at the same time
-// covers.
-void Program::plan_arena() {
-  const std::vector<RecordedBuffer>& buffers = recording_->buffers;
-  std::vector<size_t> order;
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    if (planned_[b].place != Place::Arena) continue;
-    order.push_back(b);
-    unplanned_bytes_ += static_cast<size_t>(aligned(buffers[b].bytes));
-  }
-  freed_after_.resize(is_debugged_ ? recording_->instructions.size() : 0);
-  if (is_debugged_) {
-    for (const size_t b : order) {
-      planned_[b].offset = static_cast<int64_t>(arena_bytes_);
-      arena_bytes_ += static_cast<size_t>(aligned(buffers[b].bytes));
-      freed_after_[static_cast<size_t>(buffers[b].last)].push_back(static_cast<int>(b));
-    }
-    return;
-  }
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
-  std::vector<size_t> placed;  // by offset
-  for (const size_t b : order) {
-    const int64_t bytes = aligned(buffers[b].bytes);
-    int64_t offset = 0;
-    for (const size_t other : placed) {
-      if (buffers[other].last < buffers[b].first || buffers[other].first > buffers[b].last) continue;
-      const int64_t begin = planned_[other].offset, end = begin + aligned(buffers[other].bytes);
-      if (begin >= offset + bytes) break;
-      offset = std::max(offset, end);
-    }
-    planned_[b].offset = offset;
-    arena_bytes_ = std::max(arena_bytes_, static_cast<size_t>(offset + bytes));
-    placed.insert(std::ranges::upper_bound(placed, offset, {}, [&](size_t one) { return planned_[one].offset; }), b);
-  }
-}
 
 bool Program::accepts(PyObject* const* values, Py_ssize_t count, PyObject* names, std::vector<TensorObject*>& tensors) {
   tensors.clear();
@@ -174,46 +86,56 @@ bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
   return true;
 }
 
-void Program::set_bases(const std::vector<TensorObject*>& tensors, std::vector<StorageRef>& fresh) {
-  Storage* arena = nullptr;
+void Program::set_bases(const std::vector<TensorObject*>& tensors, StorageRef& arena) {
   if (arena_bytes_ > 0) {
-    fresh.emplace_back(make_storage(device_, arena_bytes_));
-    arena = fresh.back().get();
+    arena = StorageRef(make_storage(device_, arena_bytes_));
     if (is_debugged_ && arena->is_host_visible) std::memset(arena->data, 0xff, arena_bytes_);
   }
   for (size_t b = 0; b < planned_.size(); ++b) {
     const Planned& planned = planned_[b];
-    RecordedBuffer& buffer = recording_->buffers[b];
     Base& base = bases_[b];
-    switch (planned.place) {
-      case Place::None:
-        continue;
-      case Place::Input: {
-        const TensorObject& tensor = *tensors[static_cast<size_t>(planned.input)];
-        base.storage = root_storage(tensor.storage);
-        base.offset = tensor.offset * itemsize(tensor.dtype) - inputs[static_cast<size_t>(planned.input)].offset;
-        continue;
-      }
-      case Place::Existing:
-        base.storage = buffer.existing.get();
-        check(base.storage->bytes >= static_cast<size_t>(buffer.high), PyExc_RuntimeError,
-              "memory that a compiled program uses has been made smaller");
-        continue;
-      case Place::Constant:
-        base.storage = planned.constant.get();
-        continue;
-      case Place::Arena:
-        base.storage = arena;
-        base.offset = planned.offset;
-        break;
-      case Place::New:
-        fresh.emplace_back(make_storage(device_, buffer.bytes));
-        base.storage = fresh.back().get();
-        base.offset = 0;
-        break;
+    if (planned.place == Place::Input) {
+      const TensorObject& tensor = *tensors[static_cast<size_t>(planned.input)];
+      base.storage = root_storage(tensor.storage);
+      base.offset = tensor.offset * itemsize(tensor.dtype) - inputs[static_cast<size_t>(planned.input)].offset;
+    } else if (planned.place == Place::Existing) {
+      const RecordedBuffer& buffer = recording_->buffers[b];
+      base.storage = buffer.existing.get();
+      check(base.storage->bytes >= static_cast<size_t>(buffer.high), PyExc_RuntimeError,
+            "memory that a compiled program uses has been made smaller");
+    } else if (planned.place == Place::Constant) {
+      base.storage = planned.constant.get();
     }
-    if (buffer.has_constant)
-      copy_bytes_from_host({*base.storage, static_cast<uint64_t>(base.offset)}, buffer.constant.data(), buffer.bytes);
+  }
+}
+
+void Program::begin_memory(const Step& step, Owned& owned, const StorageRef& arena) {
+  for (const int b : step.begins) {
+    const auto number = static_cast<size_t>(b);
+    const Planned& planned = planned_[number];
+    if (planned.owner >= 0) {
+      bases_[number] = bases_[static_cast<size_t>(planned.owner)];
+    } else if (planned.place == Place::Arena) {
+      bases_[number] = {arena.get(), planned.offset};
+    } else {
+      owned[number] = StorageRef(make_storage(device_, planned.bytes));
+      bases_[number] = {owned[number].get(), 0};
+    }
+    if (!recording_->is_constant(b)) continue;
+    const Base& base = bases_[number];
+    copy_bytes_from_host({*base.storage, static_cast<uint64_t>(base.offset)},
+                         recording_->buffers[number].constant.data(), planned.bytes);
+  }
+}
+
+// A debugged program poisons the memory that others would reuse.
+void Program::end_memory(const Step& step, Owned& owned) {
+  for (const int b : step.ends) {
+    const auto number = static_cast<size_t>(b);
+    const Base& base = bases_[number];
+    if (is_debugged_ && base.storage->is_host_visible)
+      std::memset(static_cast<char*>(base.storage->data) + base.offset, 0xff, planned_[number].bytes);
+    owned[number].reset();
   }
 }
 
@@ -284,21 +206,13 @@ void Program::execute(Instruction& instruction) {
   const bool reads_versions = instruction.kernel.flags & CB_KERNEL_READS_VERSIONS;
   for (int i = 0; reads_versions && i < instruction.value_count; ++i) {
     const int b = instruction.value_buffers[static_cast<size_t>(i)];
-    const bool lasts = b >= 0 && planned_[static_cast<size_t>(b)].place != Place::Arena;
+    const Place place = b >= 0 ? planned_[static_cast<size_t>(b)].place : Place::None;
+    const bool lasts = place != Place::None && place != Place::Arena && place != Place::Block;
     versions[i] = lasts ? contents_of(bases_[static_cast<size_t>(b)].storage) : 0;
   }
   replay_kernel({*instruction.op, instruction.kernel, instruction.device, instruction.outputs, instruction.output_count,
                  instruction.values, instruction.value_count, reads_versions ? versions : nullptr, random,
                  instruction.is_unlocked});
-}
-
-void Program::poison(int instruction) {
-  for (const int b : freed_after_[static_cast<size_t>(instruction)]) {
-    const Base& base = bases_[static_cast<size_t>(b)];
-    if (base.storage->is_host_visible)
-      std::memset(static_cast<char*>(base.storage->data) + base.offset, 0xff,
-                  recording_->buffers[static_cast<size_t>(b)].bytes);
-  }
 }
 
 Ref<> Program::make(const Produced& one, const std::vector<TensorObject*>& tensors) const {
@@ -329,13 +243,17 @@ PyObject* Program::run(const std::vector<TensorObject*>& tensors) {
   std::vector<TensorRef> kept;
   for (TensorObject* tensor : tensors) kept.push_back(TensorRef::borrow(tensor));
   for (const TensorRef& parameter : cleared) Py_CLEAR(parameter->grad);
-  std::vector<StorageRef> fresh;
-  set_bases(tensors, fresh);
-  std::vector<Instruction>& instructions = recording_->instructions;
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    execute(instructions[i]);
-    note_changes(instructions[i]);
-    if (is_debugged_) poison(static_cast<int>(i));
+  StorageRef arena;
+  set_bases(tensors, arena);
+  Owned owned(planned_.size());
+  for (const Step& step : steps_) {
+    begin_memory(step, owned, arena);
+    for (int i = step.begin; i < step.end; ++i) {
+      Instruction& instruction = *order_[static_cast<size_t>(i)];
+      execute(instruction);
+      note_changes(instruction);
+    }
+    end_memory(step, owned);
   }
   for (size_t b = 0; b < planned_.size(); ++b) {
     if (planned_[b].place == Place::Existing) bases_[b].storage->version += planned_[b].version_change;

@@ -58,43 +58,80 @@ class Program {
   PyObject* run(const std::vector<TensorObject*>& tensors);
   bool is_running() const { return is_running_; }
 
-  size_t arena_bytes() const { return arena_bytes_; }
+  // The most bytes of memory made in a replay that are in use at a time, results included.
+  size_t planned_bytes() const { return planned_bytes_; }
+  // The same if no memory were reused.
   size_t unplanned_bytes() const { return unplanned_bytes_; }
-  size_t size() const { return recording_->instructions.size(); }
+  // How many instructions a replay runs.
+  size_t size() const { return order_.size(); }
   Recorder& recording() { return *recording_; }
   std::shared_ptr<Recorder> shared_recording() { return recording_; }
 
  private:
-  enum class Place : uint8_t { None, Input, Existing, Arena, New, Constant };
+  // Block: memory of its own from its first use to its last. New: the same, and it outlives the call.
+  enum class Place : uint8_t { None, Input, Existing, Arena, Block, New, Constant };
   struct Planned {
     Place place = Place::None;
     int64_t offset = 0;  // in the arena
     int input = -1;      // the first input that is in this buffer
     StorageRef constant;
     uint32_t version_change = 0;
+    size_t bytes = 0;
+    int begin = -1, end = -1;  // the steps that use it first and last; -1: none does
+    int owner = -1;            // the buffer whose memory it takes over, which then ends where it ends
+    bool is_made() const { return place == Place::Arena || place == Place::Block || place == Place::New; }
+  };
+  // What runs at once, and the memory that its first instruction needs and that its last gives up.
+  struct Step {
+    int begin = 0, end = 0;  // in order_
+    std::vector<int> begins, ends;
   };
   struct Base {
     Storage* storage = nullptr;
     int64_t offset = 0;
   };
+  // The storages of one run, by buffer.
+  using Owned = std::vector<StorageRef>;
+
+  // Planning, in this order.
   void place_buffers();
+  void drop_dead();
+  void delay();
+  void recompute();
+  void make_steps();
+  void take_over_memory();
+  bool is_same_layout(const Operand& a, const Operand& b) const;
+  int dying_operand(const Instruction& instruction, int step) const;
   void plan_arena();
+  void place_in_arena(std::vector<int> order);
+  void plan_steps();
+
+  int latest_place(int at) const;
+  bool recompute_one();
+  int64_t most_in_use(int& at) const;
+  bool is_stable(const Instruction& writer, int buffer, int from, int to) const;
+  void insert_copy(const Instruction& writer, int buffer, int at);
+
   bool fits_inputs(const std::vector<TensorObject*>& tensors) const;
-  void set_bases(const std::vector<TensorObject*>& tensors, std::vector<StorageRef>& fresh);
+  void set_bases(const std::vector<TensorObject*>& tensors, StorageRef& arena);
+  void begin_memory(const Step& step, Owned& owned, const StorageRef& arena);
+  void end_memory(const Step& step, Owned& owned);
   void execute(Instruction& instruction);
   void take_live(Instruction& instruction);
   void note_changes(const Instruction& instruction);
-  void poison(int instruction);
   Ref<> make(const Produced& produced, const std::vector<TensorObject*>& tensors) const;
 
   std::shared_ptr<Recorder> recording_;
   bool is_debugged_;
   bool is_running_ = false;
   Device device_;
-  std::vector<Planned> planned_;
+  std::vector<Planned> planned_;  // by buffer of the recording, then those of `changed_`
   std::vector<Base> bases_;
-  std::vector<std::vector<int>> freed_after_;  // debugged: buffers by instruction
-  size_t arena_bytes_ = 0, unplanned_bytes_ = 0;
+  std::vector<Instruction*> order_;
+  // Instructions that the recording has not, or has with other buffers.
+  std::vector<std::unique_ptr<Instruction>> changed_;
+  std::vector<Step> steps_;
+  size_t arena_bytes_ = 0, planned_bytes_ = 0, unplanned_bytes_ = 0;
 };
 
 // Whether this thread replays programs.

@@ -31,12 +31,6 @@ int64_t extent_of(const cb_tensor& tensor) {
   return (last + 1) * itemsize_of(tensor);
 }
 
-// In-place operators that read nothing of the memory they write.
-bool overwrites(const Call& call) {
-  const std::string& name = call.op.schema.name;
-  return name == "fill_" || name == "copy_" || name == "zero_" || ((call.op.tags & tag_random) && call.in_place);
-}
-
 }  // namespace
 
 Recorder* thread_recorder() {
@@ -71,8 +65,22 @@ void Recorder::start() {
   ++active_recorders;
 }
 
+// A constant is read before any instruction uses its buffer, because kernels may write to it.
+static void take_constant(Recorder& recorder, RecordedBuffer& buffer, const Storage& root) {
+  if (!buffer.has_constant || buffer.first >= 0) return;
+  if (root.bytes > constant_limit || !root.is_host_visible) {
+    recorder.refuse("a tensor is made from values of the host; make it outside the function");
+    return;
+  }
+  const auto* begin = static_cast<const std::byte*>(root.data);
+  buffer.constant.assign(begin, begin + root.bytes);
+}
+
 void Recorder::stop() {
   if (!is_active_) return;
+  // A tensor of the host's values that no instruction uses may be a result.
+  for (RecordedBuffer& buffer : buffers)
+    if (buffer.made && !buffer.is_freed) take_constant(*this, buffer, *buffer.made);
   is_active_ = false;
   if (current == this) current = nullptr;
   --active_recorders;
@@ -175,17 +183,6 @@ cb_tensor* Recorder::copy_descriptor(const cb_tensor& seen) {
   return tensor;
 }
 
-// A constant is read before any instruction uses its buffer, because kernels may write to it.
-static void take_constant(Recorder& recorder, RecordedBuffer& buffer, const Storage& root) {
-  if (!buffer.has_constant || buffer.first >= 0) return;
-  if (root.bytes > constant_limit || !root.is_host_visible) {
-    recorder.refuse("a tensor is made from values of the host; make it outside the function");
-    return;
-  }
-  const auto* begin = static_cast<const std::byte*>(root.data);
-  buffer.constant.assign(begin, begin + root.bytes);
-}
-
 void Recorder::note_tensor(Instruction& instruction, cb_tensor* tensor, Storage* storage, bool is_written) {
   Storage* root = root_storage(storage);
   const int number = buffer_of(storage);
@@ -270,7 +267,7 @@ void Recorder::note_kernel(Call& call, const Kernel& kernel, const cb_call& seen
   instruction.output_count = seen.output_count;
   instruction.outputs = pool.make<cb_tensor>(static_cast<size_t>(seen.output_count));
   // An in-place operator that reads nothing of self does not use what self held.
-  if (overwrites(call) && call.arguments[0].is_tensor()) {
+  if ((call.op.tags & tag_overwrites) && call.arguments[0].is_tensor()) {
     const Storage* root = root_storage(call.arguments[0].tensor->storage);
     const int buffer = find(call.arguments[0].tensor->storage);
     const bool covers = call.arguments[0].tensor->numel * itemsize(call.arguments[0].tensor->dtype) ==

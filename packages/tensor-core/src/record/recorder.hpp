@@ -125,6 +125,10 @@ class Recorder {
   int buffer_of(Storage* storage);
   // The same as find(), only for memory from before the recording.
   int find_existing(Storage* root) const;
+  // Whether the host has written a buffer, which the recording knows or a program has added.
+  bool is_constant(int buffer) const {
+    return static_cast<size_t>(buffer) < buffers.size() && buffers[static_cast<size_t>(buffer)].has_constant;
+  }
   // Notes that the bytes of a view are used, though no instruction does.
   void note_extent(int buffer, const TensorObject& view);
   // Gives up memory from before the recording that each call has anew.

@@ -65,7 +65,13 @@ const char* cpp_type_name(Dtype dtype) {
                                                      "c10::complex<double>",
                                                      "unsigned short",
                                                      "unsigned int",
-                                                     "unsigned long"};
+                                                     "unsigned long",
+                                                     "c10::Float8_e4m3fn",
+                                                     "c10::Float8_e5m2",
+                                                     "c10::Float8_e4m3fnuz",
+                                                     "c10::Float8_e5m2fnuz",
+                                                     "c10::Float8_e8m0fnu",
+                                                     "c10::complex<c10::Half>"};
   return names[static_cast<int>(dtype)];
 }
 
@@ -88,6 +94,8 @@ static double largest_finite(Dtype dtype) {
       return 65504.0;
     case Dtype::BFloat16:
       return 0x1.fep127;
+    case Dtype::Float8E5M2:  // as in PyTorch, other float8 dtypes and complex32 refuse no number
+      return 57344.0;
     case Dtype::Float32:
     case Dtype::Complex64:
       return 0x1.fffffep127;

@@ -77,10 +77,10 @@ void empty(Call& call) {
 namespace {
 
 // Whether empty() fills new memory: set by candelabra.use_deterministic_algorithms().
-bool fills_memory = false;
+bool fills_uninitialized = false;
 
 // The value that marks memory as not set: NaN, or the largest integer.
-cb_scalar unset_marker(Dtype dtype) {
+cb_scalar uninitialized_marker(Dtype dtype) {
   static constexpr int64_t largest[dtype_count] = {1, UINT8_MAX, INT8_MAX, INT16_MAX,  INT32_MAX,  INT64_MAX, 0, 0, 0,
                                                    0, 0,         0,        UINT16_MAX, UINT32_MAX, INT64_MAX};
   cb_scalar value{};
@@ -141,7 +141,7 @@ void empty_factory(Call& call) {
   leave_rare_to_fallback(call);
   empty(call);
   TensorRef made(as_tensor(call.result.release()));
-  if (fills_memory) fill(made.get(), unset_marker(made->dtype));
+  if (fills_uninitialized) fill(made.get(), uninitialized_marker(made->dtype));
   set_result(call, std::move(made));
 }
 
@@ -203,7 +203,7 @@ void constant_like(Call& call, const LikePositions& at, const cb_scalar& value) 
 
 void empty_like(Call& call) {
   TensorRef made = memory_like(call, empty_like_positions);
-  if (fills_memory) fill(made.get(), unset_marker(made->dtype));
+  if (fills_uninitialized) fill(made.get(), uninitialized_marker(made->dtype));
   set_result(call, std::move(made));
 }
 void zeros_like(Call& call) {
@@ -216,12 +216,12 @@ void full_like(Call& call) {
   constant_like(call, full_like_positions, call[positions::full_like::fill_value].scalar);
 }
 
-bool fills_unset_memory() {
-  return fills_memory;
+bool fill_uninitialized_memory() {
+  return fills_uninitialized;
 }
 
-void set_fills_unset_memory(bool fills) {
-  fills_memory = fills;
+void set_fill_uninitialized_memory(bool fills) {
+  fills_uninitialized = fills;
 }
 
 void empty_strided(Call& call) {

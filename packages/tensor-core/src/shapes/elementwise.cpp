@@ -159,12 +159,14 @@ void unary_bool(Call& call) {
 void complex(Call& call) {
   namespace at = positions::complex;
   const Dtype first = call.tensor(at::real).dtype, second = call.tensor(at::imag).dtype;
-  check(is_floating(first) && is_floating(second) && first != Dtype::BFloat16 && second != Dtype::BFloat16,
-        PyExc_RuntimeError, "Expected both inputs to be Half, Float or Double tensors but got ", info(first).type_name,
-        " and ", info(second).type_name);
+  const auto has_complex = [](Dtype dtype) {
+    return dtype == Dtype::Float16 || dtype == Dtype::Float32 || dtype == Dtype::Float64;
+  };
+  check(has_complex(first) && has_complex(second), PyExc_RuntimeError,
+        "Expected both inputs to be Half, Float or Double tensors but got ", info(first).type_name, " and ",
+        info(second).type_name);
   check(first == second, PyExc_RuntimeError, "Expected object of scalar type ", info(first).type_name,
         " but got scalar type ", info(second).type_name, " for second argument");
-  if (first == Dtype::Float16) not_implemented(call, first);  // no complex dtype has this precision
   combine(call, {at::real, at::imag}, complex_of(first));
 }
 
@@ -334,7 +336,7 @@ void addcdiv(Call& call) {
   namespace at = positions::addcdiv;
   check(!is_integral(call.tensor(at::tensor1).dtype) || !is_integral(call.tensor(at::tensor2).dtype),
         PyExc_RuntimeError,
-        "addcdiv(): Integer division with addcdiv is no longer supported. For integers write "
+        "Integer division with addcdiv is no longer supported. For integers write "
         "(input + value * trunc(tensor1 / tensor2)).to(input.dtype), for floating-point results "
         "(input + value * tensor1 / tensor2).");
   addcmul(call);

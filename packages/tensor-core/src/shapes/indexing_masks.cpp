@@ -238,6 +238,7 @@ void masked_select(Call& call) {
 
 void nonzero(Call& call) {
   namespace at = positions::nonzero;
+  if (call.tensor(at::self).dtype == Dtype::Complex32) call.convert(at::self, Dtype::Bool);
   // The kernel sets the row count
   call.add_output(Dtype::Int64, Dims{0, call.tensor(at::self).ndim()});
 }

@@ -94,6 +94,7 @@ void sum(Call& call) {
 
 void count_nonzero(Call& call) {
   namespace at = positions::count_nonzero;
+  if (call.tensor(at::self).dtype == Dtype::Complex32) call.convert(at::self, Dtype::Bool);
   reduce(call, at::dim, reduced_dims(call, at::dim, call.tensor(at::self).ndim()), false, Dtype::Int64);
 }
 
@@ -118,7 +119,7 @@ void prod(Call& call) {
   reduce(call, at::dim, set, call.boolean(at::keepdim), dtype);
 }
 
-// amax, amin, extrema: the same positions.
+// amax, amin, aminmax: the same positions.
 void extremum(Call& call) {
   namespace at = positions::amax;
   const TensorObject& self = call.tensor(at::self);
@@ -190,8 +191,11 @@ void reduce_bool(Call& call) {
   // uint8 gives uint8, as in PyTorch, where it was the type of truth values before bool.
   const TensorObject* given = call.outputs[0].given;
   check(!given || given->dtype == Dtype::Bool || given->dtype == Dtype::UInt8, PyExc_RuntimeError, base_name(call),
-        "(): only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
-  const Dtype dtype = given ? given->dtype : call.tensor(at::self).dtype == Dtype::UInt8 ? Dtype::UInt8 : Dtype::Bool;
+        " only supports bool tensor for result, got: ", given ? info(given->dtype).type_name : "");
+  const Dtype own = call.tensor(at::self).dtype;
+  const Dtype dtype = given ? given->dtype : own == Dtype::UInt8 ? Dtype::UInt8 : Dtype::Bool;
+  if (is_float8(own) || own == Dtype::Complex32) [[unlikely]]
+    call.convert(at::self, Dtype::Bool);
   reduce(call, at::dim, reduced_dims(call, at::dim, call.tensor(at::self).ndim(), true), call.boolean(at::keepdim),
          dtype);
 }

@@ -1,4 +1,4 @@
-// Cumulative sums, products and extrema along one dimension.
+// Cumulative sums, products, maxima and minima along one dimension.
 #include "candelabra/positions.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"

@@ -16,8 +16,8 @@ void zeros_like(Call& call);
 void ones_like(Call& call);
 void full_like(Call& call);
 // Whether candelabra.empty fills new memory, which makes reads of uninitialized elements visible.
-bool fills_unset_memory();
-void set_fills_unset_memory(bool fills);
+bool fill_uninitialized_memory();
+void set_fill_uninitialized_memory(bool fills);
 void empty_strided(Call& call);
 void arange(Call& call);
 void linspace(Call& call);

@@ -523,7 +523,8 @@ void view_as_real(Call& call) {
 void view_as_complex(Call& call) {
   namespace at = positions::view_as_complex;
   const TensorObject& self = call.tensor(at::self);
-  check(self.dtype == Dtype::Float32 || self.dtype == Dtype::Float64, PyExc_RuntimeError,
+  check(self.dtype == Dtype::Float32 || self.dtype == Dtype::Float64 || self.dtype == Dtype::Float16,
+        PyExc_RuntimeError,
         "view_as_complex is only supported for float and double tensors, but got a tensor of scalar type: ",
         info(self.dtype).type_name);
   check(self.ndim() > 0, PyExc_RuntimeError, "Input tensor must have one or more dimensions");

@@ -543,11 +543,12 @@ PyMethodDef data_functions[] = {
 };
 
 PyMethodDef interop_methods[] = {
-    {"item", tensor_item, METH_NOARGS, "item()\n\nThe value of a tensor of one element, as a Python number."},
+    {"item", tensor_item, METH_NOARGS, "item($self)\n--\n\nThe value of a tensor of one element, as a Python number."},
     {"tolist", tensor_tolist, METH_NOARGS,
-     "tolist()\n\nNested lists of Python numbers; one number for a tensor without dimensions."},
+     "tolist($self)\n--\n\nNested lists of Python numbers; one number for a tensor without dimensions."},
     {"numpy", with_keywords(tensor_numpy), METH_VARARGS | METH_KEYWORDS,
-     "numpy(*, force=False)\n\nA NumPy array that shares the tensor's memory; with force=True, a copy if it cannot."},
+     "numpy($self, *, force=False)\n--\n\nA NumPy array that shares the tensor's memory; with force=True, a copy if it "
+     "cannot."},
     {"__array__", with_keywords(tensor_array), METH_VARARGS | METH_KEYWORDS,
      "__array__(dtype=None, copy=None)\n\nThe protocol of numpy.asarray()."},
     {"__complex__", tensor_complex, METH_NOARGS, "The value of a tensor of one element, as a Python complex."},

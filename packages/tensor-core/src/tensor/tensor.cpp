@@ -106,7 +106,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
     TensorRef data;
     PyObject* first = count == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
     // The legacy constructor fills new memory where that is asked for.
-    if (shapes::fills_unset_memory() || (keywords && PyDict_GET_SIZE(keywords) > 0) || (first && !is_usual(first))) {
+    if (shapes::fill_uninitialized_memory() || (keywords && PyDict_GET_SIZE(keywords) > 0) ||
+        (first && !is_usual(first))) {
       check(legacy_constructor, PyExc_TypeError, "Tensor() takes sizes, a sequence or a tensor");
       const Ref<> made = owned(PyObject_Call(legacy_constructor, arguments, keywords));
       check(is_tensor(made.get()), PyExc_TypeError, "the legacy constructor returned no tensor");

@@ -312,23 +312,24 @@ PyObject* bump_version(PyObject* self, PyObject*) {
 
 PyMethodDef own_methods[] = {
     {"size", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(size)), METH_FASTCALL | METH_KEYWORDS,
-     "size(dim=None)\n\nThe sizes, or the size of one dimension."},
+     "size($self, dim=None)\n--\n\nThe sizes, or the size of one dimension."},
     {"stride", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(stride)), METH_FASTCALL | METH_KEYWORDS,
-     "stride(dim=None)\n\nThe strides in elements, or the stride of one dimension."},
+     "stride($self, dim=None)\n--\n\nThe strides in elements, or the stride of one dimension."},
     {"is_contiguous", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(is_contiguous)),
      METH_FASTCALL | METH_KEYWORDS,
-     "is_contiguous(memory_format=contiguous_format)\n\nWhether the elements lie in order and without gaps."},
+     "is_contiguous($self, memory_format=None)\n--\n\nWhether the elements lie in order and without gaps."},
     {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_)),
      METH_FASTCALL | METH_KEYWORDS,
-     "requires_grad_(requires_grad=True)\n\nSet whether operations on this tensor are recorded; returns the tensor."},
+     "requires_grad_($self, requires_grad=True)\n--\n\nSet whether operations on this tensor are recorded; returns the "
+     "tensor."},
     {"storage_offset", [](PyObject* self, PyObject*) { return PyLong_FromLongLong(as_tensor(self)->offset); },
-     METH_NOARGS, "Position of the first element in the storage, in elements."},
+     METH_NOARGS, "storage_offset($self)\n--\n\nPosition of the first element in the storage, in elements."},
     {"numel", [](PyObject* self, PyObject*) { return PyLong_FromLongLong(as_tensor(self)->numel); }, METH_NOARGS,
-     "The number of elements."},
+     "numel($self)\n--\n\nThe number of elements."},
     {"dim", [](PyObject* self, PyObject*) { return PyLong_FromLong(as_tensor(self)->ndim()); }, METH_NOARGS,
-     "The number of dimensions."},
+     "dim($self)\n--\n\nThe number of dimensions."},
     {"element_size", [](PyObject* self, PyObject*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); },
-     METH_NOARGS, "Bytes of one element."},
+     METH_NOARGS, "element_size($self)\n--\n\nBytes of one element."},
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
@@ -336,18 +337,18 @@ PyMethodDef own_methods[] = {
        root_storage(tensor->storage)->is_address_known = true;
        return PyLong_FromVoidPtr(tensor->numel && !is_meta(tensor->device()) ? tensor->data() : nullptr);
      },
-     METH_NOARGS, "Address of the first element on its device."},
+     METH_NOARGS, "data_ptr($self)\n--\n\nAddress of the first element on its device."},
     {"untyped_storage", [](PyObject* self, PyObject*) { return storage_object(as_tensor(self)->storage); }, METH_NOARGS,
-     "The storage that this tensor views."},
+     "untyped_storage($self)\n--\n\nThe storage that this tensor views."},
     {"is_floating_point",
      [](PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(as_tensor(self)->dtype)); }, METH_NOARGS,
-     "Whether the dtype is a real floating-point one."},
+     "is_floating_point($self)\n--\n\nWhether the dtype is a real floating-point one."},
     {"is_complex", [](PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(as_tensor(self)->dtype)); },
-     METH_NOARGS, "Whether the dtype is complex."},
+     METH_NOARGS, "is_complex($self)\n--\n\nWhether the dtype is complex."},
     {"is_signed", [](PyObject* self, PyObject*) { return PyBool_FromLong(info(as_tensor(self)->dtype).is_signed); },
-     METH_NOARGS, "Whether values may be negative."},
+     METH_NOARGS, "is_signed($self)\n--\n\nWhether values may be negative."},
     {"is_inference", [](PyObject* self, PyObject*) { return PyBool_FromLong(as_tensor(self)->inference); }, METH_NOARGS,
-     "Whether the tensor was made in inference mode."},
+     "is_inference($self)\n--\n\nWhether the tensor was made in inference mode."},
     {"_mark_one_of_views",
      [](PyObject* self, PyObject*) {
        as_tensor(self)->one_of_views = true;

@@ -30,9 +30,9 @@ void set_autograd_loader(PyObject* load);
 extern PyMethodDef grad_functions[];
 // The edge along which a tensor's gradient flows (Tensor._edge): new reference.
 PyObject* tensor_edge(PyObject* self);
-extern PyMethodDef tape_functions[];      // tape_nodes.cpp
-extern PyMethodDef gradient_functions[];  // gradient_walk.cpp
-bool init_grad_switch(PyObject* module);  // grad_switch.cpp
+extern PyMethodDef tape_functions[];      // tape/tape_nodes.cpp
+extern PyMethodDef gradient_functions[];  // tape/module_parameters.cpp
+bool init_grad_switch(PyObject* module);  // tape/grad_mode.cpp
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int operation);
 

@@ -216,9 +216,9 @@ def test_memory_is_reused_and_never_while_in_use(debug):
     x = candelabra.randn(64, 64)
     program = program_of(function, x, debug=debug)
     if debug:
-        assert program.arena_bytes == program.unplanned_bytes
+        assert program.planned_bytes == program.unplanned_bytes
     else:
-        assert program.arena_bytes <= program.unplanned_bytes / 5
+        assert program.planned_bytes <= program.unplanned_bytes / 5
     replayer = _C.Replayer(function)
     replayer.programs = [program]
     assert replayer(x).equal(function(x))

@@ -294,18 +294,18 @@ def numbering(x: Tensor) -> Array:
 
 def selected_backward(x: Tensor, key: tuple[Any, ...] | Any) -> Array:
     """What a key with both negative steps and arrays selects: along slices that go backwards the
-    array is turned round first.
+    array is flipped first.
     """
-    turned: list[int] = []
+    flipped: list[int] = []
     plain: list[Any] = []
     for entry, dim in placed_entries(x, key if type(key) is tuple else (key,)):
         if is_backward(entry):
             indices = range(*entry.indices(x.shape[dim]))
             last = x.shape[dim] - 1
-            turned.append(dim)
+            flipped.append(dim)
             entry = slice(last - indices[0], last - indices[-1] + 1, -indices.step) if len(indices) else slice(0, 0)
         plain.append(entry)
-    return fresh(candelabra.flip(x, turned))[tuple(plain)]
+    return fresh(candelabra.flip(x, flipped))[tuple(plain)]
 
 
 # ---- operators

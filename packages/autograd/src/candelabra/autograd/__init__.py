@@ -17,6 +17,7 @@ from .grad_mode import (
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -31,7 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Function", "GradcheckError", "Node", "Variable", "backward", "checkpoint", "derivatives", "detect_anomaly", "enable_grad", "forward_ad", "func", "functional", "grad", "gradcheck",
     "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
-    "is_inference_mode_enabled", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
+    "is_inference_mode_enabled", "is_multithreading_enabled", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 

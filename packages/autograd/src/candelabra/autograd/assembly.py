@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra
 
+from .leaves import computes_operators, zeros_for
 from .node import Node
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class PartNode(Node):
 
     def place(self, grad: Tensor) -> Tensor:
         """Return a tensor of zeros in the full shape, with `grad` written to the part."""
-        whole = candelabra.zeros(self.value_self_shape, dtype=grad.dtype, device=grad.device)
+        whole = zeros_for(grad, self.value_self_shape)
         self.look(whole).copy_(grad)
         return whole
 
@@ -70,6 +71,9 @@ class Assembly:
         self._dim = -1
         #: Sorted, merged bounds of the covered ranges: start, end, start, end, ...
         self._covered: list[int] = []
+        if computes_operators(part):
+            self._whole = node.place(part)
+            return
         self._whole = whole = candelabra.empty(shape, dtype=part.dtype, device=part.device)
         span = node.span() if whole.numel() >= _WORTH_TRACKING else None
         if span is None:
@@ -169,7 +173,7 @@ class RecordedAssembly:
 
 
 def _zeros(shape: tuple[int, ...], dim: int, size: int, like: Tensor) -> Tensor:
-    return candelabra.zeros((*shape[:dim], size, *shape[dim + 1 :]), dtype=like.dtype, device=like.device)
+    return zeros_for(like, (*shape[:dim], size, *shape[dim + 1 :]))
 
 
 __all__ = ["Assembly", "PartNode", "RecordedAssembly"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import functorch_layers
-from .transforms.jvp_layer import JvpLayer, forward_enabled, is_forward_enabled
+from .transforms.jvp_layer import JvpLayer, forward_enabled, is_forward_enabled, set_forward_enabled
 
 if TYPE_CHECKING:
     from candelabra import Tensor
@@ -89,6 +89,13 @@ def exit_dual_level(*, level: int | None = None) -> None:
     entered.context.__exit__(None, None, None)
 
 
+def __getattr__(name: str) -> int:
+    """Return the number of the active level for ``_current_level``, or -1."""
+    if name == "_current_level":
+        return -1 if _state.entered is None else 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class dual_level:
     """Enter a forward-mode level within the block, in which tensors may carry tangents.
 
@@ -107,6 +114,20 @@ class dual_level:
 
     def __exit__(self, *error: object) -> None:
         exit_dual_level(level=0)
+
+
+class _set_fwd_grad_enabled:
+    """Turn computation of tangents on or off, until the block ends if it is used for one."""
+
+    def __init__(self, mode: bool) -> None:
+        self._before = is_forward_enabled()
+        set_forward_enabled(mode)
+
+    def __enter__(self) -> None:
+        """Keep what has been set."""
+
+    def __exit__(self, *error: object) -> None:
+        set_forward_enabled(self._before)
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

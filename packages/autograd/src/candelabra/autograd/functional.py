@@ -42,13 +42,13 @@ def _vectors(v: Any, like: tuple[Tensor, ...], what: str, function: str) -> tupl
     """Check the vectors of a product; None means ones, which requires a single element."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            raise RuntimeError(
-                f"The vector v can only be None if the {what} is a single Tensor with a single element, or if the user-provided function "
-                "returns one."
-            )
+            where = "input to the user-provided function is" if what == "input" else "user-provided function returns"
+            raise RuntimeError(f"The vector v can only be None if the {where} a single Tensor with a single element.")
         return (candelabra.ones_like(like[0].detach()),)
     _, made = _tuple(v, "v", function)
     if len(made) != len(like):
+        if len(like) == 1:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(made)}.")
     for number, (vector, value) in enumerate(zip(made, like, strict=True)):
         if vector.shape != value.shape:
@@ -349,7 +349,7 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    several = not isinstance(inputs, Tensor)
+    several, _ = _tuple(inputs, "inputs", "hessian")
     checked = _scalar(func, "hessian")
     _check_strategy("hessian", outer_jacobian_strategy, create_graph, strict, vectorize)
     if outer_jacobian_strategy == "forward-mode":

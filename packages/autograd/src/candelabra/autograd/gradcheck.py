@@ -76,7 +76,9 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: 
         For complex `target`, dimension 1 holds the derivatives along the real and the imaginary
         axis.
     """
-    memory = target.data.as_strided(target.shape, target.stride(), target.storage_offset())
+    # The data of a class that computes operators itself are where its `detach` says.
+    data = target.detach() if hasattr(type(target), "__torch_dispatch__") else target.data
+    memory = data.as_strided(target.shape, target.stride(), target.storage_offset())
     columns: list[list[Tensor]] = []
     directions = [1.0, 1j] if target.is_complex() else [1.0]
     for index in _positions(target.shape):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # variable, the parameter, and getrefcount's own argument.
 HELD_BY_ENGINE = 3
 
+_PLAIN = candelabra._C._disabled_torch_dispatch_impl
+
 
 def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> None:
     """Accumulate a gradient into ``leaf.grad``.
@@ -39,6 +41,8 @@ def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> 
             old.add_(grad)
     elif create_graph:
         leaf.grad = grad.clone()
+    elif computes_operators(grad):
+        leaf.grad = grad.clone()  # the tensors that it wraps may be shared
     elif getrefcount(grad) <= held and grad._is_exclusive(leaf):
         leaf.grad = grad
     else:
@@ -58,6 +62,22 @@ def take_part(leaf: Tensor, node: PartNode, part: Tensor, create_graph: bool) ->
         take_gradient(leaf, whole, create_graph, HELD_BY_ENGINE)
     else:
         node.look(old).add_(part)
+
+
+def computes_operators(tensor: Tensor) -> bool:
+    """Return whether a tensor is of a class that computes operators, by ``__torch_dispatch__``."""
+    kind = tensor.__class__
+    return kind is not candelabra.Tensor and getattr(kind, "__torch_dispatch__", _PLAIN) is not _PLAIN
+
+
+def zeros_for(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return zeros of a given shape, of the dtype, device and class of a gradient.
+
+    A class that computes operators makes them itself, by its method ``new_zeros``.
+    """
+    if computes_operators(grad):
+        return grad.new_zeros(shape)
+    return candelabra.zeros(shape, dtype=grad.dtype, device=grad.device)
 
 
 def _is_dense(tensor: Tensor) -> bool:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from candelabra import Tensor
 
+from . import engine
+
 __all__ = ["Variable", "VariableMeta"]
+
+
+class _Engine:
+    """The backward engine, by PyTorch's name."""
+
+    def queue_callback(self, callback: Callable[[], object]) -> None:
+        """Call a function at the end of the backward pass that runs on this thread."""
+        engine.queue_callback(callback)
 
 
 class VariableMeta(type):
@@ -36,3 +47,5 @@ class Variable(metaclass=VariableMeta):
     >>> candelabra.autograd.Variable(candelabra.ones(1), requires_grad=True)
     tensor([1.], requires_grad=True)
     """
+
+    _execution_engine = _Engine()

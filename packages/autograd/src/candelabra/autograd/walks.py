@@ -169,7 +169,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor, ...]:
     """Compute and return the sum of gradients of `outputs` with respect to `inputs`.
 
     Parameters
@@ -198,7 +198,7 @@ def grad(
     Returns
     -------
     tuple
-        One gradient for each of `inputs`.
+        One gradient for each of `inputs`: a tensor, or None where `allow_unused` permits it.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def grad(
         return _batched(roots, targets, gradients, retain, create_graph, allow_unused, materialize_grads)
     pairs = _roots(roots, gradients)
     _check_targets(targets)
-    computed = walk_back(pairs, retain, create_graph, targets)
+    computed: list[Any] | None = walk_back(pairs, retain, create_graph, targets)
     assert computed is not None
     for number, part in enumerate(computed):
         if part is None:
@@ -256,7 +256,7 @@ def grad(
 def _batched(
     roots: tuple[Any, ...], targets: tuple[Any, ...], gradients: tuple[Any, ...], retain: bool, create_graph: bool, allow_unused: bool,
     materialize: bool,
-) -> tuple[Tensor | None, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Compute :func:`grad` for all entries of the first dimension of `gradients`, with vmap."""
     size = None
     for number, (root, batch) in enumerate(zip(roots, gradients, strict=True)):
@@ -286,8 +286,9 @@ def _batched(
         used[:] = [part is not None for part in made]
         return tuple(part for part in made if part is not None)
 
-    columns = iter(vmap(one)(*(gradients[place] for place in places)))
-    return tuple(next(columns) if part else None for part in used)
+    columns: Any = iter(vmap(one)(*(gradients[place] for place in places)))
+    # No part that is None unless allow_unused.
+    return tuple(next(columns) if part else None for part in used)  # type: ignore[misc]
 
 
 def backward_of_tensor(

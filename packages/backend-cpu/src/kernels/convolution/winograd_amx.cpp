@@ -1,6 +1,6 @@
 // Winograd convolution on AMX. Transformed patches, gradients and weights are split into bfloat16
-// parts as they are computed, and stored as AMX tiles. split_gemm.hpp explains which products of
-// parts are kept.
+// parts as they are computed, and stored as AMX tiles. gemm/amx/bf16x3_gemm.hpp explains which
+// products of parts are kept.
 #include "kernels/convolution/winograd_amx.hpp"
 
 #include <algorithm>
@@ -191,7 +191,7 @@ void fill_weight(const Weight& weight, int64_t first_output, int64_t begin, int6
     const auto load = [&](int64_t input) {
       load_taps(weight, weight.data + (first_output + side) * weight.output_step + input * weight.input_step, 1, taps);
     };
-    const auto in = [&](int y, int x) { return V::load(taps + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); };
+    const auto in = [&](int y, int x) { return V::load(taps + (weight.rotated ? 8 - y * 3 - x : y * 3 + x) * lanes); };
     for (int64_t i = begin; i < end; i += 2 * lanes)
       for (int64_t lane = 0; lane < lanes; ++lane) {
         uint16_t* place = to.row(panel * panel_side + side, depth + i - begin, lane);

@@ -215,7 +215,7 @@ struct Weight {
   float* data;
   int64_t inputs, outputs;
   int64_t input_step, output_step, row_step, column_step;
-  bool turned;  // rotated by 180 degrees
+  bool rotated;  // rotated by 180 degrees
 };
 
 // Loads the nine taps of `count` inputs and one register of outputs, from `from` on.
@@ -262,7 +262,7 @@ void fill_weight(const Weight& weight, int64_t panel, int64_t begin, int64_t end
       const float* from = taps + loaded * 9 * lanes;
       both_sides<3, 6>(
           [](const V* g, V* out) { transform_weight_row(g, out); },
-          [&](int y, int x) { return V::load(from + (weight.turned ? 8 - y * 3 - x : y * 3 + x) * lanes); },
+          [&](int y, int x) { return V::load(from + (weight.rotated ? 8 - y * 3 - x : y * 3 + x) * lanes); },
           [&](int y, int x, V value) { value.store(to(y * patch + x) + offset); });
     }
   }

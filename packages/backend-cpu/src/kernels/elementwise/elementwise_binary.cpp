@@ -30,7 +30,7 @@ bool is_one(const cb_scalar& scalar) {
 
 // a + sign * alpha * b for the operands at these positions
 void add_scaled(Call& call, const cb_scalar& alpha, int sign, int a, int b) {
-  dispatch<AllTypes>(call.output().dtype, [&]<typename T>() {
+  dispatch<AllTypes>(widened<complex32_dtype>(call.output().dtype), [&]<typename T>() {
     using C = compute_t<T>;
     C factor = scalar_to<C>(alpha);
     if constexpr (!std::is_same_v<T, bool>)
@@ -42,14 +42,14 @@ void add_scaled(Call& call, const cb_scalar& alpha, int sign, int a, int b) {
 void add(Call& call) {
   namespace at = positions::add;
   const arguments::Add args(call);
-  if (is_one(*args.alpha)) return binary_simd<Add, AllTypes, light>(call);
+  if (is_one(*args.alpha)) return binary_simd<Add, AllTypes, light, complex32_dtype>(call);
   add_scaled(call, *args.alpha, 1, at::self, at::other);
 }
 
 void sub(Call& call) {
   namespace at = positions::sub;
   const arguments::Sub args(call);
-  if (is_one(*args.alpha)) return binary_simd<Sub, NumberTypes, light>(call);
+  if (is_one(*args.alpha)) return binary_simd<Sub, NumberTypes, light, complex32_dtype>(call);
   add_scaled(call, *args.alpha, -1, at::self, at::other);
 }
 void rsub(Call& call) {  // other - alpha * self
@@ -251,7 +251,7 @@ void register_elementwise_binary(KernelTable& table) {
   table.add<add>("add", CB_KERNEL_CONVERTS);
   table.add<sub>("sub", CB_KERNEL_CONVERTS);
   table.add<rsub>("rsub", CB_KERNEL_CONVERTS);
-  table.add<binary_simd<Mul, AllTypes, light>>("mul", CB_KERNEL_CONVERTS);
+  table.add<binary_simd<Mul, AllTypes, light, float8_dtypes | complex32_dtype>>("mul", CB_KERNEL_CONVERTS);
   table.add<div>("div", CB_KERNEL_CONVERTS);
   table.add<integer_division<DivisionKind::Floor, OfFmod<FloatFloorDivide>>>("floor_divide");
   table.add<integer_division<DivisionKind::Remainder, OfFmod<FloatRemainder>>>("remainder");

@@ -74,7 +74,7 @@ void lerp(Call& call) {
 
 void addcmul(Call& call) {
   const arguments::Addcmul args(call);
-  dispatch<NumberTypes>(call.output().dtype, [&]<typename T>() {
+  dispatch<NumberTypes>(widened<complex32_dtype>(call.output().dtype), [&]<typename T>() {
     using C = compute_t<T>;
     const AddProduct<C> op{scalar_to<C>(*args.value)};
     map_in_registers<T, 3>(call, op, op, light);
@@ -92,8 +92,8 @@ void addcdiv(Call& call) {
 }  // namespace
 
 void register_elementwise_compare(KernelTable& table) {
-  table.add<binary_bool<Equal, AllTypes, light>>("eq");
-  table.add<binary_bool<NotEqual, AllTypes, light>>("ne");
+  table.add<binary_bool<Equal, AllTypes, light, float8_dtypes | complex32_dtype>>("eq");
+  table.add<binary_bool<NotEqual, AllTypes, light, float8_dtypes | complex32_dtype>>("ne");
   table.add<binary_bool<Less, BoolAndReals, light>>("lt");
   table.add<binary_bool<LessEqual, BoolAndReals, light>>("le");
   table.add<binary_bool<Greater, BoolAndReals, light>>("gt");

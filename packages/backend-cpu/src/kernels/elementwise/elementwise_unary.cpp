@@ -35,12 +35,13 @@ void neg(Call& call) {
     static constexpr FlipSignBit op{};
     return run<1>({loop1<FlipSignBit, uint16_t, uint16_t>, &op, light, false}, call.output(), operands<1>(call));
   }
-  unary<Neg, NumberTypes, light>(call);
+  unary<Neg, NumberTypes, light, complex32_dtype>(call);
 }
 
 void sgn(Call& call) {
   if (!is_complex_dtype(call.output().dtype)) return unary<Sign, BoolAndReals, light>(call);
-  dispatch<ComplexTypes>(call.output().dtype, [&]<typename T>() { map_complex1<complex_formulas::Sgn, T>(call); });
+  dispatch<ComplexTypes>(widened<complex32_dtype>(call.output().dtype),
+                         [&]<typename T>() { map_complex1<complex_formulas::Sgn, T>(call); });
 }
 
 void round(Call& call) {
@@ -117,7 +118,7 @@ void register_elementwise_unary(KernelTable& table) {
   table.add<unary<Trunc, IntegersAndFloats, light>>("trunc");
   table.add<unary<Frac, FloatTypes, light>>("frac");
   table.add<unary_simd<Square, AllTypes, light>>("square");
-  table.add<unary<Conjugate, AllTypes, light>>("conj_physical");
+  table.add<unary<Conjugate, AllTypes, light, complex32_dtype>>("conj_physical");
   table.add<unary<Relu, IntegersAndFloats, light>>("relu");
   table.add<round>("round");
   table.add<unary<BitwiseNot, decltype(BoolType{} + IntegerTypes{}), light>>("bitwise_not");

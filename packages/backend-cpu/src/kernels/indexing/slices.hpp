@@ -100,11 +100,11 @@ struct IndexedSlices {
   // A slice has all dimensions of a tensor except [first, first + indexed).
   void set_shape(const cb_tensor& written, int written_first, int written_indexed, const cb_tensor& read,
                  int read_first, int read_indexed) {
-    SlabView a(written, written_first, written_indexed), b(read, read_first, read_indexed);
+    SliceView a(written, written_first, written_indexed), b(read, read_first, read_indexed);
     shape = geometry<2>({&a.tensor, &b.tensor});
   }
-  void prefer(int64_t slab_step) {
-    slice_by_slice = shape.numel == 1 || std::abs(slab_step) >= std::abs(shape.strides[0][0]);
+  void prefer(int64_t slice_step) {
+    slice_by_slice = shape.numel == 1 || std::abs(slice_step) >= std::abs(shape.strides[0][0]);
   }
 
   // Calls run(to, from, n, to_stride, from_stride). Exclusive: slices do not overlap, so that
@@ -145,15 +145,15 @@ struct IndexedSlices {
       constexpr int64_t batch = 256;
       int64_t to_buffer[batch], from_buffer[batch];
       for (; first < last; first += batch) {
-        int64_t slab_count = std::min(batch, last - first);
-        const int64_t *to_at = to.some(first, slab_count, to_buffer),
-                      *from_at = from.some(first, slab_count, from_buffer);
+        int64_t slice_count = std::min(batch, last - first);
+        const int64_t *to_at = to.some(first, slice_count, to_buffer),
+                      *from_at = from.some(first, slice_count, from_buffer);
         if (shape.flat())
-          call(
-              {to_at, from_at, slab_count, begin * to_stride, begin * from_stride, end - begin, to_stride, from_stride},
-              function);
+          call({to_at, from_at, slice_count, begin * to_stride, begin * from_stride, end - begin, to_stride,
+                from_stride},
+               function);
         else
-          for (int64_t j = 0; j < slab_count; ++j)
+          for (int64_t j = 0; j < slice_count; ++j)
             for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
               call({to_at + j, from_at + j, 1, at[0], at[1], n, to_stride, from_stride}, function);
             });
@@ -175,25 +175,25 @@ struct IndexedSlices {
     const int64_t most = std::min(count, batch);
     Scratch<int64_t> even_to(to.values() ? 0 : most), even_from(from.values() ? 0 : most);
     for (int64_t first = 0; first < count; first += batch) {
-      const int64_t slab_count = std::min(batch, count - first);
-      const int64_t* to_at = to.some(first, slab_count, even_to.data());
-      const int64_t* from_at = from.some(first, slab_count, even_from.data());
-      parallel_for(shape.numel, std::max<int64_t>(1, grain_for(slab_count)), [&](int64_t begin, int64_t end) {
+      const int64_t slice_count = std::min(batch, count - first);
+      const int64_t* to_at = to.some(first, slice_count, even_to.data());
+      const int64_t* from_at = from.some(first, slice_count, even_from.data());
+      parallel_for(shape.numel, std::max<int64_t>(1, grain_for(slice_count)), [&](int64_t begin, int64_t end) {
         for_each_run(shape, begin, end, [&](const int64_t* at, int64_t n) {
           for (int64_t i = 0; i < n; ++i)
-            call(
-                {to_at, from_at, slab_count, at[0] + i * shape.strides[0][0], at[1] + i * shape.strides[1][0], 1, 1, 1},
-                function);
+            call({to_at, from_at, slice_count, at[0] + i * shape.strides[0][0], at[1] + i * shape.strides[1][0], 1, 1,
+                  1},
+                 function);
         });
       });
     }
   }
 
-  struct SlabView {
+  struct SliceView {
     int64_t sizes[max_dims];
     int64_t strides[max_dims];
     cb_tensor tensor;
-    SlabView(const cb_tensor& original, int first, int indexed) : tensor(original) {
+    SliceView(const cb_tensor& original, int first, int indexed) : tensor(original) {
       int kept = 0;
       tensor.numel = 1;
       for (int d = 0; d < original.ndim; ++d) {
@@ -271,12 +271,12 @@ void move_columns(const IndexedSlices& slices, U* to, const U* from) {
   constexpr int64_t width = std::max<int64_t>(64 / sizeof(U), 1), batch = 256;
   const int64_t elements = slices.shape.numel, to_stride = slices.shape.strides[0][0],
                 from_stride = slices.shape.strides[1][0];
-  const auto block = [&](int64_t first_slab, int64_t last_slab, int64_t begin, int64_t end) {
+  const auto block = [&](int64_t first_slice, int64_t last_slice, int64_t begin, int64_t end) {
     int64_t to_buffer[batch], from_buffer[batch];
     for (int64_t element = begin; element < end; element += width) {
       const int64_t n = std::min(width, end - element);
-      for (int64_t first = first_slab; first < last_slab; first += batch) {
-        const int64_t count = std::min(batch, last_slab - first);
+      for (int64_t first = first_slice; first < last_slice; first += batch) {
+        const int64_t count = std::min(batch, last_slice - first);
         const int64_t *to_at = slices.to.some(first, count, to_buffer),
                       *from_at = slices.from.some(first, count, from_buffer);
         for (int64_t j = 0; j < count; ++j)

@@ -6,6 +6,7 @@
 
 #include "candelabra/arguments/creation.hpp"
 #include "candelabra/triangle.hpp"
+#include "drivers/blocks.hpp"
 #include "drivers/iterate.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
@@ -36,6 +37,18 @@ void fill_with(cb_tensor& out, U value) {
 void fill_(Call& call) {
   const arguments::Fill args(call);
   cb_tensor& out = call.output();
+  if (is_float8_dtype(out.dtype)) {
+    const auto value = static_cast<float>(args.value->re);
+    uint8_t code;
+    narrow(out.dtype, &value, &code, 1);
+    return fill_with(out, code);
+  }
+  if (out.dtype == CB_COMPLEX32) {
+    const float parts[2] = {static_cast<float>(args.value->re), static_cast<float>(args.value->im)};
+    uint32_t bits;
+    narrow(out.dtype, parts, &bits, 1);
+    return fill_with(out, bits);
+  }
   dispatch<AllTypes>(out.dtype, [&]<typename T>() {
     T value = scalar_to<T>(*args.value);
     dispatch_size(sizeof(T), [&]<typename U>() {

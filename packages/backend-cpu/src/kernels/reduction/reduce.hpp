@@ -147,14 +147,13 @@ void load_converted(const char* from, int64_t stride, int64_t n, void* values, c
   const int64_t size = itemsize(self.dtype);
   constexpr int64_t chunk = 512;
   alignas(64) std::byte gathered[chunk * largest_value];
-  alignas(64) float wide[chunk];
+  alignas(64) float wide[2 * chunk];  // complex32 takes two
   alignas(64) C converted[chunk];
   for (int64_t done = 0; done < n; done += chunk) {
     const int64_t m = std::min(chunk, n - done);
     const void* in = from + done * stride * size;
     if (stride != 1) gather(gathered, in, stride, size, m), in = gathered;
-    if (is_half_dtype(self.dtype))
-      dispatch<HalfTypes>(self.dtype, [&]<typename H>() { to_float(static_cast<const H*>(in), wide, m), in = wide; });
+    if (is_widened_dtype(self.dtype)) widen(self.dtype, in, wide, m), in = wide;
     Value* to = static_cast<Value*>(values) + done;
     if constexpr (std::is_same_v<Value, T>) {
       if constexpr (is_half_v<T>)

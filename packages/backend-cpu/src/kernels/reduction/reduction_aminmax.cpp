@@ -1,4 +1,4 @@
-// amax, amin, extrema, and with the index: argmax, argmin, max_with_indices, min_with_indices.
+// amax, amin, aminmax, and with the index: argmax, argmin, max_with_indices, min_with_indices.
 #include "candelabra/arguments/reduction.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
 #include "kernels/reduction/reduce_distinct.hpp"
@@ -43,7 +43,7 @@ void extremum(Call& call) {
 // ---- Minimum and maximum in one pass
 
 template <typename T>
-struct Extrema {
+struct Aminmax {
   using Value = T;
   using Least = Extremum<T, false>;
   using Most = Extremum<T, true>;
@@ -96,7 +96,7 @@ struct Extrema {
 
 // `context` holds the base addresses of both outputs, which have the same strides.
 template <typename T>
-void store_extrema(const typename Extrema<Compared<T>>::Acc* results, int64_t count, int64_t, char* to, int64_t stride,
+void store_aminmax(const typename Aminmax<Compared<T>>::Acc* results, int64_t count, int64_t, char* to, int64_t stride,
                    const void* context) {
   const auto* bases = static_cast<char* const*>(context);  // minimum, maximum
   T *low = reinterpret_cast<T*>(to), *high = reinterpret_cast<T*>(bases[1] + (to - bases[0]));
@@ -111,8 +111,8 @@ void aminmax(Call& call) {
   const Distinct distinct(*arguments::Aminmax(call).self, low);
   dispatch<ComparableTypes>(distinct.in.dtype, [&]<typename T>() {
     char* bases[2] = {static_cast<char*>(low.data), static_cast<char*>(high.data)};
-    run<Extrema<Compared<T>>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
-                              {bases[0], sizeof(T), store_extrema<T>, bases});
+    run<Aminmax<Compared<T>>>(distinct.in, distinct.out, compared_source<T>(distinct.in),
+                              {bases[0], sizeof(T), store_aminmax<T>, bases});
     distinct.copy<T>(low);
     distinct.copy<T>(high);
   });

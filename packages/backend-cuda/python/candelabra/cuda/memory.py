@@ -35,7 +35,7 @@ __all__ = [
 
 
 def memory_stats(device: Device | int = None) -> dict[str, int]:
-    """Return the figures of a GPU's allocator; see `candelabra.accelerator.memory_stats`. Empty
+    """Return the statistics of a GPU's allocator; see `candelabra.accelerator.memory_stats`. Empty
     where there is no GPU.
     """
     return accelerator.memory_stats(resolve(device)) if is_available() else {}
@@ -60,7 +60,7 @@ def memory_stats_as_nested_dict(device: Device | int = None) -> dict[str, Any]:
 
 
 def host_memory_stats() -> dict[str, int]:
-    """Return the figures of the cache of pinned memory; empty where no GPU was used.
+    """Return the statistics of the cache of pinned memory; empty where no GPU was used.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def reset_accumulated_host_memory_stats() -> None:
     _C.reset_pinned(resolve(0), True)
 
 
-def _figure(device: Any, name: str) -> int:
+def _statistic(device: Any, name: str) -> int:
     return memory_stats(device).get(name, 0)
 
 
@@ -122,26 +122,26 @@ def memory_allocated(device: Device | int = None) -> int:
     >>> candelabra.cuda.memory_allocated() >= 0
     True
     """
-    return _figure(device, "allocated_bytes.all.current")
+    return _statistic(device, "allocated_bytes.all.current")
 
 
 def max_memory_allocated(device: Device | int = None) -> int:
     """Return the most bytes that tensors of a GPU have taken since the start or
     `reset_peak_memory_stats`.
     """
-    return _figure(device, "allocated_bytes.all.peak")
+    return _statistic(device, "allocated_bytes.all.peak")
 
 
 def memory_reserved(device: Device | int = None) -> int:
     """Return the bytes that the allocator of a GPU holds."""
-    return _figure(device, "reserved_bytes.all.current")
+    return _statistic(device, "reserved_bytes.all.current")
 
 
 def max_memory_reserved(device: Device | int = None) -> int:
     """Return the most bytes that the allocator of a GPU has held since the start or
     `reset_peak_memory_stats`.
     """
-    return _figure(device, "reserved_bytes.all.peak")
+    return _statistic(device, "reserved_bytes.all.peak")
 
 
 def reset_peak_memory_stats(device: Device | int = None) -> None:
@@ -192,7 +192,7 @@ def max_memory_cached(device: Device | int = None) -> int:
 
 
 def memory_summary(device: Device | int = None, abbreviated: bool = False) -> str:
-    """Return the figures of a GPU's allocator as a table."""
+    """Return the statistics of a GPU's allocator as a table."""
     return accelerator.memory_summary(resolve(device), abbreviated)
 
 

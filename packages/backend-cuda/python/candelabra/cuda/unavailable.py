@@ -23,7 +23,7 @@ UNAVAILABLE = {
     "current_blas_handle": "the backend's handles are its own; ExternalStream and Stream.cuda_stream share streams with other libraries",
     "current_solver_handle": "the backend's handles are its own; ExternalStream and Stream.cuda_stream share streams with other libraries",
     "gds": "GPUDirect Storage is not supported; candelabra.load maps files (mmap=True) and copies them",
-    "jiterator": "kernels are not compiled while a program runs; candelabra.library adds operators of one's own (docs/kernels.md)",
+    "jiterator": "kernels are not compiled while a program runs; candelabra.library adds operators of one's own (docs/custom-operators.md)",
     "sparse": "there are no sparse tensors",
     "tunable": "cuBLASLt's own choice of an algorithm is taken",
 }

@@ -61,7 +61,7 @@ struct LdlMatrix {
   T *first, *second;  // n elements each: the multipliers of a step
 
   __device__ T& at(int64_t i, int64_t j) const { return data[i + j * n]; }
-  __device__ T turned(T x) const { return hermitian ? conjugate_of(x) : x; }
+  __device__ T conjugated(T x) const { return hermitian ? conjugate_of(x) : x; }
   __device__ R size_on_diagonal(int64_t i) const {
     return hermitian ? ::cuda::std::fabs(real_of(at(i, i))) : magnitude(at(i, i));
   }
@@ -102,12 +102,12 @@ struct LdlMatrix {
     if (row != inner) {
       for (int64_t i = row + 1 + threadIdx.x; i < n; i += ldl_threads) exchange(at(i, inner), at(i, row));
       for (int64_t j = inner + 1 + threadIdx.x; j < row; j += ldl_threads) {
-        const T held = turned(at(j, inner));
-        at(j, inner) = turned(at(row, j));
+        const T held = conjugated(at(j, inner));
+        at(j, inner) = conjugated(at(row, j));
         at(row, j) = held;
       }
       if (threadIdx.x == 0) {
-        at(row, inner) = turned(at(row, inner));
+        at(row, inner) = conjugated(at(row, inner));
         exchange(at(inner, inner), at(row, row));
         if (pivot.width == 2) exchange(at(k + 1, k), at(row, k));
       }
@@ -126,7 +126,7 @@ struct LdlMatrix {
       for (int64_t i = next + threadIdx.x; i < n; i += ldl_threads) first[i] = at(i, k) * scale;
       return;
     }
-    const T corner = at(k + 1, k), beyond = turned(corner);
+    const T corner = at(k + 1, k), beyond = conjugated(corner);
     const T d1 = at(k, k), d2 = at(k + 1, k + 1);
     // The inverse of the block [d1, beyond; corner, d2], scaled by the corner against overflow.
     const T e1 = d1 / beyond, e2 = d2 / corner, scale = T(1) / (e1 * e2 - T(1));
@@ -144,8 +144,8 @@ struct LdlMatrix {
     for (int64_t e = threadIdx.x; e < left * left; e += ldl_threads) {
       const int64_t i = next + e % left, j = next + e / left;
       if (i < j) continue;
-      T value = at(i, j) - at(i, k) * turned(first[j]);
-      if (width == 2) value -= at(i, k + 1) * turned(second[j]);
+      T value = at(i, j) - at(i, k) * conjugated(first[j]);
+      if (width == 2) value -= at(i, k + 1) * conjugated(second[j]);
       at(i, j) = hermitian && i == j ? T(real_of(value)) : value;
     }
     __syncthreads();
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(threads)
     solve_ldl_kernel(const T* factors, const int32_t* all_pivots, T* right, int64_t n, int64_t columns,
                      int64_t all_columns, bool hermitian, FaultSink sink) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
-  const auto turned = [hermitian](T x) { return hermitian ? conjugate_of(x) : x; };
+  const auto conjugated = [hermitian](T x) { return hermitian ? conjugate_of(x) : x; };
   for (int64_t c = first_index() / warp; c < all_columns; c += index_step() / warp) {
     const T* a = factors + c / columns * n * n;
     const int32_t* pivots = all_pivots + c / columns * n;
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(threads)
         for (int64_t i = k + 2 + lane; i < n; i += warp) x[i] -= a[i + k * n] * u + a[i + (k + 1) * n] * w;
         __syncwarp();
         if (lane == 0) {
-          const T corner = a[k + 1 + k * n], beyond = turned(corner);
+          const T corner = a[k + 1 + k * n], beyond = conjugated(corner);
           const T e1 = a[k + k * n] / beyond, e2 = a[k + 1 + (k + 1) * n] / corner, f1 = u / beyond, f2 = w / corner;
           const T scale = T(1) / (e1 * e2 - T(1));
           x[k] = (e2 * f1 - f2) * scale;
@@ -237,8 +237,8 @@ __global__ void __launch_bounds__(threads)
       const bool pair = pivots[k] < 0 && k > 0;
       T sum(0), other(0);
       for (int64_t i = k + 1 + lane; i < n; i += warp) {
-        sum += turned(a[i + k * n]) * x[i];
-        if (pair) other += turned(a[i + (k - 1) * n]) * x[i];
+        sum += conjugated(a[i + k * n]) * x[i];
+        if (pair) other += conjugated(a[i + (k - 1) * n]) * x[i];
       }
       sum = warp_sum(sum);
       other = warp_sum(other);

@@ -46,16 +46,16 @@ void add(Described& into, int64_t size, int64_t stride) {
 
 void exchange(const Call& call, const cb_tensor& tensor, const Matrices& batch, As as, bool store) {
   const int inner = tensor.ndim - 2;
-  const bool turned = as == As::Transposed;
-  const int64_t rows = std::min(batch.rows, turned ? columns_of(tensor) : rows_of(tensor)),
-                columns = std::min(batch.columns, turned ? rows_of(tensor) : columns_of(tensor));
+  const bool is_transposed = as == As::Transposed;
+  const int64_t rows = std::min(batch.rows, is_transposed ? columns_of(tensor) : rows_of(tensor)),
+                columns = std::min(batch.columns, is_transposed ? rows_of(tensor) : columns_of(tensor));
   Described outer(tensor.data, tensor.dtype, tensor.device_index), own(batch.data, batch.dtype, call.device());
   outer.sizes.assign(tensor.sizes, tensor.sizes + inner);
   outer.strides.assign(tensor.strides, tensor.strides + inner);
   add_batch(own, tensor.sizes, inner, batch.step());
   const int64_t row = tensor.strides[inner], column = tensor.strides[inner + 1];
-  add(outer, rows, turned ? column : row);
-  add(outer, columns, turned ? row : column);
+  add(outer, rows, is_transposed ? column : row);
+  add(outer, columns, is_transposed ? row : column);
   add(own, rows, 1);
   add(own, columns, batch.leading());
   if (store)
@@ -88,9 +88,9 @@ void store(const Call& call, const cb_tensor& to, const Matrices& from, As as) {
 }
 
 OwnMatrices loaded_from(const Call& call, const cb_tensor& from, As as) {
-  const bool turned = as == As::Transposed;
-  OwnMatrices batch(call, from.dtype, batch_count(from, 2), turned ? columns_of(from) : rows_of(from),
-                    turned ? rows_of(from) : columns_of(from));
+  const bool is_transposed = as == As::Transposed;
+  OwnMatrices batch(call, from.dtype, batch_count(from, 2), is_transposed ? columns_of(from) : rows_of(from),
+                    is_transposed ? rows_of(from) : columns_of(from));
   load(call, batch, from, as);
   return batch;
 }

@@ -79,6 +79,6 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
             program: _C.Program = build(before, call, False)
         except UnsupportedError as error:
             return Explanation(operators, [str(error)])
-        return Explanation(operators, [], program.arena_bytes)
+        return Explanation(operators, [], program.planned_bytes)
 
     return explained

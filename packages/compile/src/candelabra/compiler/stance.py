@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from candelabra import _C
@@ -21,6 +22,7 @@ _STANCES = {
 class _Thread(threading.local):
     stance = "default"
     disabled = 0
+    exporting = 0
 
 
 _thread = _Thread()
@@ -132,13 +134,27 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
 
 
 def is_compiling() -> bool:
-    """Return whether the caller runs inside a call that is recorded."""
-    return bool(_C.is_recording())
+    """Return whether the caller runs inside a call that is recorded or exported."""
+    return _thread.exporting > 0 or bool(_C.is_recording())
 
 
 def is_exporting() -> bool:
-    """Return False: nothing is exported."""
-    return False
+    """Return whether the caller runs inside a call that is exported."""
+    return _thread.exporting > 0
+
+
+@contextlib.contextmanager
+def exporting() -> Iterator[None]:
+    """Let `is_exporting` return True on this thread, and compile nothing."""
+    _thread.exporting += 1
+    _thread.disabled += 1
+    _apply()
+    try:
+        yield
+    finally:
+        _thread.exporting -= 1
+        _thread.disabled -= 1
+        _apply()
 
 
 def allow_in_graph(fn: Any) -> Any:

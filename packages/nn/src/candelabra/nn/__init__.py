@@ -1,14 +1,24 @@
 """Provide layers, losses, containers and initializers, as in ``torch.nn``."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from . import attention, functional, grad, init, modules, parallel, parameter, utils
+from . import attention as attention
+from . import functional as functional
+from . import grad as grad
+from . import init as init
+from . import modules as modules
+from . import parallel as parallel
+from . import parameter as parameter
+from . import utils as utils
 from .modules import *  # noqa: F403
 from .modules.base.hooks import RemovableHandle as RemovableHandle
-from .parallel import DataParallel
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from .parallel import DataParallel as DataParallel
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
@@ -53,7 +63,9 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     return result
 
 
-__all__ = [
-    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "factory_kwargs", "functional", "grad", "init",
-    "modules", "parallel", "parameter", "utils", *modules.__all__,
-]  # fmt: skip
+# Type checkers do not follow a computed __all__. Without one, they see what is imported by stars.
+if not TYPE_CHECKING:
+    __all__ = [
+        "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "factory_kwargs", "functional", "grad", "init",
+        "modules", "parallel", "parameter", "utils", *modules.__all__,
+    ]  # fmt: skip

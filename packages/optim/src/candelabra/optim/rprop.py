@@ -98,10 +98,10 @@ class Rprop(FusedPlainOptimizer):
         grad = directed(grad, parameter, group["maximize"], 0)
         before, size = state["prev"], state["step_size"]
         agreement = (grad * before).detach()
-        turned = agreement < 0
-        factor = candelabra.ones_like(size).masked_fill_(turned, shrink).masked_fill_(agreement > 0, grow)
+        changed_sign = agreement < 0
+        factor = candelabra.ones_like(size).masked_fill_(changed_sign, shrink).masked_fill_(agreement > 0, grow)
         size.mul_(factor).clamp_(*group["step_sizes"])
-        grad = grad.masked_fill(turned, 0)
+        grad = grad.masked_fill(changed_sign, 0)
         parameter.addcmul_(grad.sign(), size, value=-1)
         before.copy_(grad)
 

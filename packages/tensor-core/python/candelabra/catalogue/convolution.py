@@ -22,7 +22,7 @@ _GEOMETRY = {
 operator(
     "convolution(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
     shape="convolution", tier="fast", tags=HIDDEN,
-    autocast="lower", batching="convolution",
+    autocast="lower", batching="convolution", jvp="convolution",
     sees=f"{_SEES_CONVOLUTION} bias is contiguous. The output has the layout of the arguments.",
     doc=document(
         "Convolve the spatial dimensions with kernels (a cross-correlation).",

@@ -1,12 +1,12 @@
 """Copies: between tensors, dtypes and devices."""
 
-from .declaration import ANY_DEVICE, COMPOSITE, CORE, HIDDEN, METHOD_ONLY, NO_OUT, document, operator
+from .declaration import ANY_DEVICE, COMPOSITE, CORE, HIDDEN, METHOD_ONLY, NO_OUT, OVERWRITES, document, operator
 
 _FORMAT = "memory_format, optional: the order of the elements in memory; that of the tensor by default"
 # The kernel "copy_" converts dtypes and walks strides on one device; the core takes care of
 # broadcasting and of other devices.
 operator(
-    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tier="required", tags=METHOD_ONLY | NO_OUT | ANY_DEVICE,
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", shape="copy_", tier="required", tags=METHOD_ONLY | NO_OUT | ANY_DEVICE | OVERWRITES,
     batching="elementwise",
     sees=(
         "The output is self. src has its sizes and is on the same device; dtypes differ freely (complex to real "
@@ -29,7 +29,7 @@ operator(
         input="Tensor: the tensor to copy", memory_format=_FORMAT, returns="Tensor: of the same shape, dtype and device", out="",
     ),
 )  # fmt: skip
-# On the device, and where nothing is recorded; all spellings are in composite/copying.py.
+# On the device, if nothing is recorded. All signatures are in composite/movement/copying.py.
 operator(
     "to(Tensor(a) self, object target=None, object second=None, *, dtype? dtype=None, device? device=None) -> Tensor(a)",
     shape="to", tags=HIDDEN | CORE | COMPOSITE | NO_OUT,

@@ -1,6 +1,6 @@
 """Creation of tensors: memory, constants and ranges."""
 
-from .declaration import COMPOSITE, CORE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, ONE_VALUE, document, operator
+from .declaration import COMPOSITE, CORE, HIDDEN, NO_OUT, NONDIFFERENTIABLE, ONE_VALUE, OVERWRITES, document, operator
 
 _SIZE = "sequence of int: the sizes"
 _DTYPE = "dtype, optional: by default the default dtype"
@@ -16,7 +16,7 @@ operator(
     ),
 )  # fmt: skip
 # What calls of the factories mostly look like, done by the core. All their forms are in
-# composite/creation.py.
+# composite/creation/creation.py.
 _FACTORY = "object layout=None, bool? requires_grad=False, bool? pin_memory=False"
 _FACTORY_TAGS = HIDDEN | CORE | NO_OUT | NONDIFFERENTIABLE
 operator(
@@ -56,7 +56,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", shape="fill", tier="required", tags=NO_OUT | ONE_VALUE,
+    "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", shape="fill", tier="required", tags=NO_OUT | ONE_VALUE | OVERWRITES,
     batching="fill",
     sees="The output is self, of any strides; value fits its dtype.",
     doc=document(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from candelabra import _C
 
-# Tags. The values are those of `enum Tag` in src/schema.hpp.
+# Tags. The values are those of `enum Tag` in src/operators/schema.hpp.
 INPLACE = 1  #: has an in-place variant, the name with an underscore
 VIEW = 2  #: returns a view of its first argument; done by the core, no kernel is called
 RANDOM = 4  #: draws from the generator of its device; takes a keyword ``generator``
@@ -30,6 +30,7 @@ ANY_DEVICE = 65536  #: takes tensors of several devices; the shape rule copies b
 FLOAT32_NUMBERS = 131072  #: with NUMBERS: a number beside half precision is float32, so that the result is rounded once
 WRAPPED_NUMBERS = 262144  #: a tensor of a transformation, given for a number, goes to the fallback
 REQUIRED = 524288  #: in the tier "required"; the fact `tier` of a row sets it
+OVERWRITES = 1048576  #: in place, without reading what its first argument held
 
 #: What a row says in `refuses` of a category of dtypes: the exception and its message, in which
 #: ``{}`` is the operator's name, or None for a NotImplementedError with PyTorch's message for that.
@@ -44,7 +45,18 @@ FAMILIES: dict[str, list[str]] = {}
 class Facts:
     """What a row says of its operator beside what the core is told."""
 
-    __slots__ = ("autocast", "batching", "bilinear", "kernel_types", "linear", "refuses", "sees", "shape", "tier")
+    __slots__ = (
+        "autocast",
+        "batching",
+        "bilinear",
+        "jvp",
+        "kernel_types",
+        "linear",
+        "refuses",
+        "sees",
+        "shape",
+        "tier",
+    )
 
     def __init__(
         self,
@@ -55,6 +67,7 @@ class Facts:
         linear: tuple[str, ...],
         bilinear: tuple[str, ...],
         batching: str,
+        jvp: str,
         refuses: tuple[str, ...],
         tier: str,
     ) -> None:
@@ -65,6 +78,7 @@ class Facts:
         self.linear = linear
         self.bilinear = bilinear
         self.batching = batching
+        self.jvp = jvp
         self.refuses = refuses
         self.tier = tier
 
@@ -86,6 +100,7 @@ def operator(
     linear: tuple[str, ...] = (),
     bilinear: tuple[str, ...] = (),
     batching: str = "",
+    jvp: str = "",
     refuses: dict[str, Refusal] | None = None,
     title: str = "",
     tier: str = "",
@@ -132,6 +147,12 @@ def operator(
     batching
         The rule by which :func:`candelabra.func.vmap` runs the operator for a whole batch, a
         function of ``candelabra.autograd.transforms.batch_rules``. Elementwise operators need none.
+    jvp
+        The rule of its tangent, a function of ``candelabra.autograd.transforms.dual_rules``, where
+        neither `linear` nor `bilinear` states it. ``"composite"``: that of its decomposition,
+        although the operator has a gradient formula. ``"elementwise"``: its gradient formulas,
+        applied to tangents, as for all elementwise shape rules. ``"elementwise reals"``: the same
+        unless a tensor is complex, as the operator is not holomorphic.
     refuses
         For the elementwise shape rules: the categories of dtypes (``"bool"``, ``"integer"``,
         ``"float"``, ``"complex"``) that the operator does not take, each with what is raised.
@@ -153,7 +174,9 @@ def operator(
         tags |= REQUIRED
     declared = _C.declare_operator(schema, shape, tags, doc, refusals, title)
     OPERATORS[name] = declared
-    FACTS[name] = Facts(shape, sees, kernel_types or {}, autocast, linear, bilinear, batching, tuple(refusals), tier)
+    FACTS[name] = Facts(
+        shape, sees, kernel_types or {}, autocast, linear, bilinear, batching, jvp, tuple(refusals), tier
+    )
     return declared
 
 

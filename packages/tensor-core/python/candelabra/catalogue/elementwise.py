@@ -80,7 +80,7 @@ facts: list  # type: ignore[type-arg]  # of dicts; typing would be imported with
 for name, shape, sentence, given, shown, *facts in (
     ("neg", "unary", "Change the sign of each element.", "[1, -2]", "tensor([-1,  2])", dict(out="exact", linear=("self",), refuses=_NEGATED_BOOL, tier="required")),
     ("sign", "unary", "Tell the sign of each element: -1, 0 or 1, and NaN for NaN.", "[-2.0, 0.0, 3.0]", "tensor([-1.,  0.,  1.])", dict(out="exact", refuses=_COMPLEX_SIGN)),
-    ("sgn", "unary", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact")),
+    ("sgn", "unary", "Tell the sign of each element; of a complex one, the number of magnitude 1 in its direction.", "[3 + 4j]", "tensor([0.6000+0.8000j])", dict(out="exact", jvp="sgn")),
     ("floor", "unary", "Round down to whole numbers.", "[-1.5, 1.5]", "tensor([-2.,  1.])", dict(out="exact", refuses=_ROUNDING, tier="required")),
     ("ceil", "unary", "Round up to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  2.])", dict(out="exact", refuses=_ROUNDING)),
     ("trunc", "unary", "Round towards zero to whole numbers.", "[-1.5, 1.5]", "tensor([-1.,  1.])", dict(out="exact", refuses=_ROUNDING)),
@@ -176,13 +176,13 @@ operator(
 
 # ---- one argument, other results
 operator(
-    "abs(Tensor self) -> Tensor", shape="unary_real", tier="required", tags=INPLACE,
+    "abs(Tensor self) -> Tensor", shape="unary_real", tier="required", jvp="abs", tags=INPLACE,
     out="exact",
     sees="self has any dtype but bool; the output is real where self is complex.",
     doc=_unary("abs", "Compute magnitudes.", "[-1, 2]", "tensor([1, 2])", "of the dtype of `input`, or of its parts for a complex one"),
 )  # fmt: skip
 operator(
-    "angle(Tensor self) -> Tensor", shape="unary_angle",
+    "angle(Tensor self) -> Tensor", shape="unary_angle", jvp="angle",
     sees=(
         "self is floating point or complex, integers and bools having become the default dtype; the output is real."
     ),
@@ -208,7 +208,7 @@ operator(
     doc=_unary("logical_not", "Tell which elements are zero.", "[0, 2]", "tensor([ True, False])", "of dtype bool"),
 )  # fmt: skip
 operator(
-    "complex(Tensor real, Tensor imag) -> Tensor", shape="complex", tags=FUNCTION_ONLY,
+    "complex(Tensor real, Tensor imag) -> Tensor", shape="complex", jvp="elementwise reals", tags=FUNCTION_ONLY,
     out="exact", linear=("real", "imag"),
     sees=_SEES_COMPLEX,
     doc=document(
@@ -220,7 +220,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "polar(Tensor abs, Tensor angle) -> Tensor", shape="complex", tags=FUNCTION_ONLY,
+    "polar(Tensor abs, Tensor angle) -> Tensor", shape="complex", jvp="elementwise reals", tags=FUNCTION_ONLY,
     out="exact", autocast="float32",
     sees=_SEES_COMPLEX,
     doc=document(
@@ -476,7 +476,7 @@ operator(
     doc=_gradient("silu_backward(one, x)", "silu", "tensor([0.5000, 0.9277])"),
 )  # fmt: skip
 operator(
-    "mish(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE | INPLACE,
+    "mish(Tensor self) -> Tensor", shape="activation", jvp="composite", tags=HIDDEN | COMPOSITE | INPLACE,
     sees=_SEES_ACTIVATION,
     doc=_activation("mish(X)", "Compute ``x * tanh(softplus(x))`` (Misra 2019).", "[0.0, 1.0]", "tensor([0.0000, 0.8651])"),
 )  # fmt: skip
@@ -489,7 +489,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape="activation", jvp="composite", tags=HIDDEN | COMPOSITE,
     autocast="float32 on accelerators",
     sees=_SEES_ACTIVATION,
     doc=_activation(
@@ -517,7 +517,7 @@ operator(
 )  # fmt: skip
 # grad where self > threshold, else 0: the gradient of relu and its relatives
 operator(
-    "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tier="fast", tags=HIDDEN | COMPOSITE,
+    "threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", shape="activation_backward", tier="fast", jvp="elementwise", tags=HIDDEN | COMPOSITE,
     batching="elementwise",
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient(
@@ -527,13 +527,13 @@ operator(
 )  # fmt: skip
 # The gradients of sigmoid and tanh from their results, as one pass each.
 operator(
-    "sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tier="fast", tags=HIDDEN | COMPOSITE,
+    "sigmoid_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tier="fast", jvp="elementwise reals", tags=HIDDEN | COMPOSITE,
     batching="elementwise",
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("sigmoid_backward(one, x.sigmoid())", "sigmoid from its result", "tensor([0.2500, 0.1966])", "output"),
 )  # fmt: skip
 operator(
-    "tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tier="fast", tags=HIDDEN | COMPOSITE,
+    "tanh_backward(Tensor grad, Tensor output) -> Tensor", shape="activation_backward", tier="fast", jvp="elementwise reals", tags=HIDDEN | COMPOSITE,
     batching="elementwise",
     sees=_SEES_ACTIVATION_PAIR,
     doc=_gradient("tanh_backward(one, x.tanh())", "tanh from its result", "tensor([1.0000, 0.4200])", "output"),

@@ -7,7 +7,7 @@ _SEES_REARRANGED = "self has any strides; the output is contiguous or, where sel
 _SEES_TRIANGLE = "self has any strides and at least two dimensions; the output is contiguous."
 
 operator(
-    "cat(Tensor[] tensors, int dim=0) -> Tensor", shape="cat", tier="fast", tags=FUNCTION_ONLY,
+    "cat(Tensor[] tensors, int dim=0) -> Tensor", shape="cat", tier="fast", jvp="cat", tags=FUNCTION_ONLY,
     out="apart", batching="join",
     sees=(
         "tensors have the dtype of the output, without the empty one-dimensional ones that PyTorch skips, so that "
@@ -22,7 +22,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "stack(Tensor[] tensors, int dim=0) -> Tensor", shape="stack", tags=FUNCTION_ONLY | COMPOSITE,
+    "stack(Tensor[] tensors, int dim=0) -> Tensor", shape="stack", jvp="composite", tags=FUNCTION_ONLY | COMPOSITE,
     out="apart", batching="join",
     sees=(
         "tensors have the dtype of the output and equal sizes; dim is wrapped. The output is contiguous, unless all"

@@ -52,7 +52,7 @@ operator(
 )  # fmt: skip
 # beta * self + alpha * (a @ b). With beta == 0, self is not read.
 operator(
-    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="addmm", tier="fast", tags=INPLACE,
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="addmm", tier="fast", jvp="addmm", tags=INPLACE,
     out="exact", autocast="lower", batching="added_product",
     sees=f"{_SEES_MATRICES} {_SEES_ADDED}",
     doc=document(
@@ -81,7 +81,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="baddbmm", tier="fast", tags=INPLACE,
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", shape="baddbmm", tier="fast", jvp="addmm", tags=INPLACE,
     out="exact", autocast="lower", batching="added_product",
     sees=f"{_SEES_MATRICES} {_SEES_ADDED}",
     doc=document(
@@ -94,7 +94,7 @@ operator(
 )  # fmt: skip
 # input @ weight.T + bias, with any number of leading dimensions of input
 operator(
-    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", shape="linear", tier="fast", tags=HIDDEN | COMPOSITE,
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", shape="linear", tier="fast", jvp="composite", tags=HIDDEN | COMPOSITE,
     autocast="lower", batching="linear",
     sees=(
         "input has at least two dimensions and any strides, weight is a matrix of any strides, bias has one entry "

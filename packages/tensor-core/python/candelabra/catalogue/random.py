@@ -2,12 +2,22 @@
 backend (docs/backends.md, "Random numbers").
 """
 
-from .declaration import COMPOSITE, HIDDEN, METHOD_ONLY, NO_OUT, NONDIFFERENTIABLE, RANDOM, document, operator
+from .declaration import (
+    COMPOSITE,
+    HIDDEN,
+    METHOD_ONLY,
+    NO_OUT,
+    NONDIFFERENTIABLE,
+    OVERWRITES,
+    RANDOM,
+    document,
+    operator,
+)
 
 # What kernels are given, beyond the general rules of docs/kernel-contract.template.md.
 _SEES_FILLED = "The output is self, of any strides; element i in row-major order gets the i-th number of the call."
 
-_FILL = METHOD_ONLY | RANDOM | NO_OUT
+_FILL = METHOD_ONLY | RANDOM | NO_OUT | OVERWRITES
 _GENERATOR = "Generator, optional: the random generator; by default the device's"
 
 

@@ -115,7 +115,7 @@ for name, word, shown in (
 ):
     operator(
         f"{name}(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape="extremum_indices", title=name.removesuffix("_with_indices"), tags=HIDDEN,
-        out="exact whole", batching="along",
+        out="exact whole", batching="along", jvp="gather",
         sees=_SEES_INDICES,
         doc=document(
             f"Return the {word} elements along a dimension and their indices, the first among equals. NaN counts as the {word}.",
@@ -180,7 +180,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor", shape="logsumexp", tags=COMPOSITE,
+    "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor", shape="logsumexp", jvp="logsumexp", tags=COMPOSITE,
     autocast="float32 on accelerators", batching="along",
     sees=(
         "dim lists the reduced dimensions; self has the dtype of the output, integers and bools having become the "

@@ -17,7 +17,7 @@ for name, sentence, shown, gradient, *facts in (
     ("log_softmax", "Compute the logarithm of the softmax: ``x - log(sum(exp(x)))``, without overflow.", "tensor([-0.6931, -0.6931])", "[-0.2840, -2.1170]", dict(out="exact", autocast="float32 on accelerators", batching="along", tier="fast")),
 ):  # fmt: skip
     operator(
-        f"{name}(Tensor self, int dim, dtype? dtype=None) -> Tensor", shape="softmax", **dict(*facts), tags=COMPOSITE,
+        f"{name}(Tensor self, int dim, dtype? dtype=None) -> Tensor", shape="softmax", **dict(*facts), jvp="softmax", tags=COMPOSITE,
         sees=_SEES_SOFTMAX,
         doc=document(
             sentence, f">>> candelabra.{name}(candelabra.tensor([1000.0, 1000.0]), 0)\n{shown}",

@@ -9,7 +9,7 @@ _SEES_AMONG = (
 )
 
 operator(
-    "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)", shape="sort", tier="required",
+    "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)", shape="sort", tier="required", jvp="gather",
     out="exact whole", batching="along",
     sees=(
         "self has any strides and is not complex; dim is wrapped. The outputs are dense, in the memory order of "
@@ -24,7 +24,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", shape="topk", tier="fast",
+    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", shape="topk", tier="fast", jvp="gather",
     out="exact whole", batching="along",
     sees=(
         "self has any strides, and is neither complex nor bool; dim is wrapped; the outputs are contiguous. Tensors"

@@ -36,8 +36,8 @@ operator(
         raises="RuntimeError: if the number of elements differs, or the strides do not allow a view; reshape copies then",
     ),
 )  # fmt: skip
-# What nothing is recorded of; all forms, and the calls to be recorded, are in composite/views.py
-# and composite/splitting.py.
+# Calls that are not recorded. All forms, and the calls to be recorded, are in
+# composite/movement/views.py and composite/movement/splitting.py.
 operator("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", shape="reshape", tags=HIDDEN | CORE | COMPOSITE | NO_OUT)
 operator(
     "split(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]", shape="split", tags=HIDDEN | CORE | COMPOSITE | NO_OUT

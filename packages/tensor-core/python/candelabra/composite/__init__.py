@@ -17,7 +17,7 @@ for _module in (
     "reduction.reduction", "reduction.hashing", "reduction.order_statistics", "reduction.scan",
     "reduction.covariance", "reduction.gradient", "movement.sorting", "movement.views", "movement.splitting",
     "movement.view_copies", "movement.broadcasting", "movement.diagonals", "movement.joining",
-    "movement.indexing", "linalg.linalg", "linalg.cdist", "linalg.solving", "linalg.matrix_exp",
+    "movement.indexing", "linalg.linalg", "linalg.cdist", "linalg.solving", "linalg.matrix_exp", "linalg.scaled_mm",
     "linalg.low_rank", "elementwise.special", "linalg.einsum", "reduction.softmax",
     "reduction.histograms", "nn.normalization", "nn.attention", "nn.recurrent", "nn.recurrent_stack",
     "nn.resampling", "movement.embedding_bag", "creation.random", "creation.multinomial", "linalg.spectrum",

@@ -39,7 +39,7 @@ def _promoted(input: Tensor, name: str, complex_: bool) -> Tensor:
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     input = dispatch_hooks.in_full_precision(input)
     dtype = input.dtype
-    if dtype in (_C.float16, _C.bfloat16):
+    if dtype.itemsize < (8 if dtype.is_complex else 4) and (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name}(): Unsupported dtype {dtype}: convert with .to(candelabra.float32)")
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = _C.get_default_dtype()

@@ -41,6 +41,7 @@ NUMBERS = {
     "int16": 2,
     "complex128": 8,
     "complex64": 4,
+    "complex32": 2,
 }
 
 #: Known names that are not supported, and what to do instead.

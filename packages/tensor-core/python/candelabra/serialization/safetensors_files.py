@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 DTYPES = {
     "BOOL": _C.bool, "U8": _C.uint8, "I8": _C.int8, "I16": _C.int16, "U16": _C.uint16, "F16": _C.float16, "BF16": _C.bfloat16,
     "I32": _C.int32, "U32": _C.uint32, "F32": _C.float32, "I64": _C.int64, "U64": _C.uint64, "F64": _C.float64, "C64": _C.complex64,
+    "F8_E4M3": _C.float8_e4m3fn, "F8_E4M3FNUZ": _C.float8_e4m3fnuz, "F8_E5M2": _C.float8_e5m2, "F8_E5M2FNUZ": _C.float8_e5m2fnuz,
+    "F8_E8M0": _C.float8_e8m0fnu,
 }  # fmt: skip
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 #: Names that the format has and that are no dtypes here.
-_NOT_HERE = frozenset({"F4", "F6_E2M3", "F6_E3M2", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0"})
+_NOT_HERE = frozenset({"F4", "F6_E2M3", "F6_E3M2"})
 LONGEST_HEADER = 100_000_000
 
 
@@ -108,7 +110,7 @@ def read_tensor(source: Source, places: Places, described: Described, begin: int
     if dtype is None:
         raise FileError(
             f"the tensor {described.name[:100]!r} is of the dtype {described.dtype}, which is not there: the smallest floating-point "
-            "dtypes are candelabra.float16 and candelabra.bfloat16"
+            "dtypes are those of float8"
         )
     at = begin + described.begin
     piece = Piece(described.end - described.begin, lambda memory: source.fill(at, memory), source, at)

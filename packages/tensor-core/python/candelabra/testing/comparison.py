@@ -1,4 +1,4 @@
-"""Comparison of tensors in tests, and random test tensors."""
+"""Comparison of tensors in tests."""
 
 from __future__ import annotations
 
@@ -139,35 +139,3 @@ def _compare(a: candelabra.Tensor, b: candelabra.Tensor, rtol: float, atol: floa
     raise AssertionError(
         f"{len(wrong)} of {len(left)} elements differ (rtol={rtol}, atol={atol}); the worst at {place[::-1]}: {left[worst]} and {right[worst]}"
     )
-
-
-def make_tensor(
-    *shape: int,
-    dtype: candelabra.dtype = candelabra.float32,
-    device: Any = None,
-    low: float | None = None,
-    high: float | None = None,
-    requires_grad: bool = False,
-) -> candelabra.Tensor:
-    """Return a tensor of random values of any dtype, uniformly distributed from `low` to `high`.
-    The defaults are -9 and 9, limited to the dtype's range.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> from candelabra.testing import make_tensor
-    >>> make_tensor(2, 3, dtype=candelabra.int8).shape
-    candelabra.Size([2, 3])
-    """
-    if dtype is candelabra.bool:
-        return candelabra.randint(0, 2, shape, device=device).to(dtype)
-    low = (0.0 if dtype is candelabra.uint8 else -9.0) if low is None else low
-    high = 9.0 if high is None else high
-    if dtype.is_complex:
-        parts = [candelabra.rand(shape, dtype=dtype.to_real(), device=device) * (high - low) + low for _ in range(2)]
-        made = candelabra.complex(*parts)
-    elif dtype.is_floating_point:
-        made = (candelabra.rand(shape, dtype=dtype, device=device) * (high - low) + low).to(dtype)
-    else:
-        made = candelabra.randint(int(low), int(high) + 1, shape, device=device).to(dtype)
-    return made.requires_grad_(requires_grad)

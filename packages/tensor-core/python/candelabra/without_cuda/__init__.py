@@ -136,7 +136,8 @@ globals().update({name: _function(name, partial(_refuse, name)) for name in _FUN
 globals().update({name: _class(name) for name in _CLASSES})
 
 
-def __getattr__(name: str) -> NoReturn:
+# Any: what is installed may be the package itself.
+def __getattr__(name: str) -> Any:
     reason = f" without its backend: pip install {STANDS_IN_FOR}" if name in _MODULES else ""
     raise AttributeError(
         f"module 'candelabra.cuda' has no attribute '{name}'{reason}", name=name, obj=sys.modules[__name__]

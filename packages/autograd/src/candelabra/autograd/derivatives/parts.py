@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import ops
 
+from ..leaves import zeros_for
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -29,8 +31,8 @@ def zeros_like(grad: Tensor) -> Tensor:
 
 
 def zeros(shape: tuple[int, ...], grad: Tensor) -> Tensor:
-    """Return zeros of a given shape, with the dtype and device of `grad`."""
-    return candelabra.zeros(shape, dtype=grad.dtype, device=grad.device)
+    """Return zeros of a given shape, with the dtype, device and class of `grad`."""
+    return zeros_for(grad, shape)
 
 
 def placed(grad: Tensor, shape: tuple[int, ...], view: Callable[[Tensor], Tensor]) -> Tensor:

@@ -141,8 +141,8 @@ def _slogdet(grads: Any, results: Any, arguments: Any, needs: Any) -> tuple[Tens
     factor = None if of_logarithm is None else of_logarithm.to(A.dtype)
     if A.is_complex() and of_sign is not None:
         turn = (conj(of_sign) * sign).imag
-        turned = candelabra.complex(candelabra.zeros_like(turn), -turn)
-        factor = turned if factor is None else factor + turned
+        rotated = candelabra.complex(candelabra.zeros_like(turn), -turn)
+        factor = rotated if factor is None else factor + rotated
     if factor is None:
         return (candelabra.zeros_like(A),)
     return (factor.unsqueeze(-1).unsqueeze(-1) * adjoint(ops.linalg_inv_ex(A)[0]),)

@@ -45,12 +45,8 @@ JOINTLY_LINEAR = {
     for name, facts in FACTS.items()
     if facts.linear and name not in LINEAR
 }
-#: Elementwise operators without a complex derivative.
-NOT_HOLOMORPHIC = frozenset(
-    {"abs", "sgn", "angle", "complex", "polar", "conj_physical", "sigmoid_backward", "tanh_backward"}
-)
-#: Elementwise operators with a shape rule of another kind.
-ALSO_ELEMENTWISE = frozenset({"threshold_backward", "sigmoid_backward", "tanh_backward"})
+#: What the rows say of other tangents; see `candelabra.catalogue.declaration.operator`.
+JVP = {name: facts.jvp for name, facts in FACTS.items() if facts.jvp}
 
 
 def goes_by_decomposition(operator: Any) -> bool:
@@ -58,13 +54,9 @@ def goes_by_decomposition(operator: Any) -> bool:
     name = operator.name
     if operator.composite is None or name in LINEAR or name in BILINEAR or name in RULES:
         return False
-    return bool(operator.tags & COMPOSITE) and (name in _TAKEN_APART or (name not in ROWS and name not in WRITTEN))
-
-
-#: Composites with derivative formulas that are decomposed nevertheless.
-_TAKEN_APART = frozenset(
-    {"linear", "stack", "softplus", "mish", "native_layer_norm", "native_group_norm", "native_batch_norm"}
-)
+    return bool(operator.tags & COMPOSITE) and (
+        JVP.get(name) == "composite" or (name not in ROWS and name not in WRITTEN)
+    )
 
 
 def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], generator: Any) -> tuple[Any, Any]:
@@ -92,7 +84,7 @@ def evaluate(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any], g
     if name in JOINTLY_LINEAR:
         result = operator.again(primals, None, generator)
         return result, _jointly(operator, primals, tangents, JOINTLY_LINEAR[name])
-    if operator.elementwise or name in ALSO_ELEMENTWISE:
+    if operator.elementwise or JVP.get(name, "").startswith("elementwise"):
         made = _by_formulas(operator, primals, tangents, generator)
         if made is not None:
             return made
@@ -165,7 +157,8 @@ def _by_formulas(
     if row is None or row.joint is not None or isinstance(operator.result_type, type):
         return None
     complex_ones = any(isinstance(primal, Tensor) and primal.is_complex() for primal in primals)
-    if complex_ones and operator.name in NOT_HOLOMORPHIC:
+    is_holomorphic = JVP.get(operator.name) != "elementwise reals"
+    if complex_ones and not is_holomorphic:
         return None
     parameters = operator.parameters
     moving = [position for position, tangent in enumerate(tangents) if tangent is not None]
@@ -174,7 +167,7 @@ def _by_formulas(
     result = operator.again(primals, None, generator)
     if not differentiable(result):
         return result, None
-    if operator.name in NOT_HOLOMORPHIC and result.is_complex():
+    if result.is_complex() and not is_holomorphic:
         return None
     values = dict(zip(parameters, primals, strict=True))
     parts: list[Any] = []
@@ -185,9 +178,9 @@ def _by_formulas(
         if tangent.shape != result.shape:
             tangent = tangent.expand(result.shape)
         formula = row.formulas[parameters[position]]
-        turned = result.is_complex()
-        made = formula(ops.conj_physical(tangent) if turned else tangent, *_named_values(formula, values, result))
-        parts.append(ops.conj_physical(made) if turned and made.is_complex() else made)
+        conjugated = result.is_complex()
+        made = formula(ops.conj_physical(tangent) if conjugated else tangent, *_named_values(formula, values, result))
+        parts.append(ops.conj_physical(made) if conjugated and made.is_complex() else made)
     return result, _total(parts)
 
 
@@ -301,7 +294,7 @@ def _addmm(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> 
     return result, _total(parts)
 
 
-def _picked(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _gather(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """Apply an operator that selects values along a dimension; select the same tangents."""
     result = operator.again(primals, None, None)
     values, indices = result
@@ -329,8 +322,8 @@ def _angle(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> 
         return result, candelabra.zeros_like(result)
     size = value.abs()
     zero = size == 0
-    turned = (tangent * ops.conj_physical(value.sgn())).imag
-    return result, candelabra.where(zero, 0, turned / candelabra.where(zero, 1, size))
+    rotated = (tangent * ops.conj_physical(value.sgn())).imag
+    return result, candelabra.where(zero, 0, rotated / candelabra.where(zero, 1, size))
 
 
 def _sgn(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -361,11 +354,22 @@ def _logsumexp(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any])
     return result, (weights * tangents[0]).sum(dim, keepdim) if value.ndim else weights * tangents[0]
 
 
-RULES: dict[str, Callable[..., tuple[Any, Any]]] = {
-    "cat": _cat, "convolution": _convolution, "addmm": _addmm, "baddbmm": _addmm, "max_with_indices": _picked,
-    "min_with_indices": _picked, "sort": _picked, "topk": _picked, "abs": _abs, "angle": _angle, "sgn": _sgn, "softmax": _softmax,
-    "log_softmax": _softmax, "logsumexp": _logsumexp,
-}  # fmt: skip
+#: Rules by the names that the rows of the catalogue use.
+NAMED: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "cat": _cat,
+    "convolution": _convolution,
+    "addmm": _addmm,
+    "gather": _gather,
+    "abs": _abs,
+    "angle": _angle,
+    "sgn": _sgn,
+    "softmax": _softmax,
+    "logsumexp": _logsumexp,
+}
+#: What a row may say instead of a rule.
+GENERAL = ("composite", "elementwise", "elementwise reals")
+#: Rules by operator name.
+RULES = {name: NAMED[rule] for name, rule in JVP.items() if rule not in GENERAL}
 
 
 def written(operator: Any, primals: tuple[Any, ...], tangents: Sequence[Any]) -> Tensor | None:

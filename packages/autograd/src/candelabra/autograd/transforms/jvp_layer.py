@@ -50,6 +50,11 @@ def is_forward_enabled() -> bool:
     return _mode.enabled
 
 
+def set_forward_enabled(mode: bool) -> None:
+    """Turn computation of tangents on this thread on or off."""
+    _mode.enabled = mode
+
+
 @contextlib.contextmanager
 def forward_enabled(mode: bool) -> Iterator[None]:
     """Turn computation of tangents on or off within the block."""

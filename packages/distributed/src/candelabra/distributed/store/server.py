@@ -193,7 +193,7 @@ class StoreServer:
             if peer.kind == "pmi":
                 self._pmi.receive(peer)
                 return
-            found = wire.take_frame(peer.incoming)
+            found = wire.take_frame(peer.incoming, wire.MAX_FRAME if peer.kind else wire.MAX_HELLO)
             if found is None:
                 return
             code, parts = found

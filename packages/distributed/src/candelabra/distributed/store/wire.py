@@ -15,6 +15,8 @@ MAGIC = b"candelabra-store-1\n"
 NONCE_BYTES = 16
 #: Longer frames are refused before anything is allocated.
 MAX_FRAME = 1 << 30
+#: The longest frame that is read of a client that has not shown that it knows the token.
+MAX_HELLO = 1 << 16
 
 # Requests of stores.
 HELLO = 0
@@ -58,9 +60,16 @@ def frame(code: int, parts: list[bytes]) -> bytes:
     return _HEAD.pack(len(body), code, len(parts)) + body
 
 
-def take_frame(buffer: bytearray) -> tuple[int, list[bytes]] | None:
+def take_frame(buffer: bytearray, largest: int = MAX_FRAME) -> tuple[int, list[bytes]] | None:
     """Remove the first frame from a buffer and return its code and parts, or None if it is not
     complete.
+
+    Parameters
+    ----------
+    buffer : bytearray
+        The bytes that have arrived.
+    largest : int, optional
+        The longest frame to wait for, in bytes.
 
     Raises
     ------
@@ -70,7 +79,7 @@ def take_frame(buffer: bytearray) -> tuple[int, list[bytes]] | None:
     if len(buffer) < _HEAD.size:
         return None
     length, code, count = _HEAD.unpack_from(buffer)
-    if length > MAX_FRAME or count * _LENGTH.size > length:
+    if length > largest or count * _LENGTH.size > length:
         raise ValueError("the bytes are no frame of a store")
     end = _HEAD.size + length
     if len(buffer) < end:

@@ -83,8 +83,8 @@ class VonMises(Distribution):
                 f = (1 + wide * z) / (wide + z)
                 c = here * (wide - f)
                 accepted = (c * (2 - c) - v > 0) | ((c / v).log() + 1 - c >= 0)
-                turned = (side - 0.5).sign() * f.clamp(min=-1, max=1).acos()
-                angle[places[accepted]] = turned[accepted]
+                signed = (side - 0.5).sign() * f.clamp(min=-1, max=1).acos()
+                angle[places[accepted]] = signed[accepted]
                 places = places[~accepted]
             value = angle.reshape(shape) + self.loc.to(candelabra.float64)
             # wrap to [-pi, pi)

@@ -3,6 +3,8 @@
 The modules call these functions and pass their parameters as arguments.
 """
 
+from typing import TYPE_CHECKING
+
 from candelabra.composite.registration import overridable
 
 from . import (
@@ -50,6 +52,10 @@ from .embedding import embedding_options as embedding_options
 from .folding import *  # noqa: F403
 from .grouped import *  # noqa: F403
 from .interpolation import *  # noqa: F403
+from .interpolation import affine_grid_generator as affine_grid_generator
+from .interpolation import grid_sampler as grid_sampler
+from .interpolation import grid_sampler_2d as grid_sampler_2d
+from .interpolation import grid_sampler_3d as grid_sampler_3d
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .loss_sequence import *  # noqa: F403
@@ -60,23 +66,19 @@ from .softmax import *  # noqa: F403
 from .spatial import *  # noqa: F403
 from .unpooling import *  # noqa: F403
 
-__all__ = sorted(
-    name
-    for family in (
-        activation, attention, attention_heads, convolution, distance, distance_loss, _dropout, _embedding, folding, grouped, interpolation, _linear, loss, loss_sequence,
-        normalization, padding,
-        pooling, _softmax, spatial, unpooling,
-    )
-    for name in family.__all__
-)  # fmt: skip
+# `affine_grid_generator`, `grid_sampler` and its variants are in PyTorch's top-level package only.
+# Type checkers do not follow a computed __all__. Without one, they see what is imported by stars.
+if not TYPE_CHECKING:
+    __all__ = sorted(
+        name
+        for family in (
+            activation, attention, attention_heads, convolution, distance, distance_loss, _dropout, _embedding, folding, grouped,
+            interpolation, _linear, loss, loss_sequence, normalization, padding, pooling, _softmax, spatial, unpooling,
+        )
+        for name in family.__all__
+    )  # fmt: skip
 
-# PyTorch exposes these names in the top-level package only.
-from .interpolation import affine_grid_generator as affine_grid_generator
-from .interpolation import grid_sampler as grid_sampler
-from .interpolation import grid_sampler_2d as grid_sampler_2d
-from .interpolation import grid_sampler_3d as grid_sampler_3d
-
-for _name in __all__:
-    if type(globals()[_name]).__name__ == "function":
-        globals()[_name] = _public = overridable(_name, globals()[_name])
-        _public.__module__ = __name__  # pickle looks the function up in this module
+    for _name in __all__:
+        if type(globals()[_name]).__name__ == "function":
+            globals()[_name] = _public = overridable(_name, globals()[_name])
+            _public.__module__ = __name__  # pickle looks the function up in this module

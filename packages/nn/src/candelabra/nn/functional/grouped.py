@@ -1,6 +1,7 @@
 """Multiply groups of matrices.
 
-Products of scaled matrices need float8 dtypes, which Candelabra does not support.
+Of PyTorch's products of scaled matrices, `candelabra._scaled_mm` has the one that PyTorch has on
+the CPU.
 """
 
 from __future__ import annotations
@@ -101,13 +102,13 @@ def grouped_mm(
 
 def _no_scaled_dtypes(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"{name}: matrices scaled in float8 and float4 are not supported, as there are no such dtypes; convert to bfloat16, multiply with "
-        "the scales and use candelabra.mm"
+        f"{name}: scales of blocks of float8 and float4 matrices are not supported; candelabra._scaled_mm has one scale for a float8 "
+        "matrix or for each of its rows"
     )
 
 
 def scaled_mm(*arguments: Any, **names: Any) -> NoReturn:
-    """Raise: PyTorch's product of scaled float8 matrices is not supported.
+    """Raise: PyTorch's product of float8 and float4 matrices with scales of blocks is not supported.
 
     Raises
     ------
@@ -119,8 +120,8 @@ def scaled_mm(*arguments: Any, **names: Any) -> NoReturn:
     >>> from candelabra.nn import functional as F
     >>> F.scaled_mm()
     Traceback (most recent call last):
-    NotImplementedError: scaled_mm: matrices scaled in float8 and float4 are not supported, as there
-    are no such dtypes; ...
+    NotImplementedError: scaled_mm: scales of blocks of float8 and float4 matrices are not supported;
+    ...
     """
     _no_scaled_dtypes("scaled_mm")
 

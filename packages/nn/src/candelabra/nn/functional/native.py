@@ -11,10 +11,14 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, ops
 
-from . import distance, distance_loss, linear, loss, loss_sequence, normalization
-from . import dropout as _dropouts
-from . import embedding as _embeddings
-from .embedding import embedding_renorm_
+from . import distance, distance_loss, loss, loss_sequence, normalization
+from .dropout import alpha_dropout as _alpha_dropout
+from .dropout import dropout as _dropout
+from .dropout import feature_alpha_dropout as _feature_alpha_dropout
+from .dropout import feature_dropout as _feature_dropout
+from .embedding import MODES, bags, embedding_options, embedding_renorm_
+from .embedding import embedding as _embedding
+from .linear import bilinear
 from .recurrent import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
 from .segments import segment_reduce
 
@@ -281,7 +285,7 @@ def _checked(p: float) -> float:
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero elements in place; see :func:`candelabra.dropout`."""
-    return _dropouts.dropout(input, _checked(p), train, True)
+    return _dropout(input, _checked(p), train, True)
 
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -295,7 +299,7 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     >>> candelabra.alpha_dropout(candelabra.ones(2), 0.5, False)
     tensor([1., 1.])
     """
-    return _dropouts.alpha_dropout(input, _checked(p), train)
+    return _alpha_dropout(input, _checked(p), train)
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -303,7 +307,7 @@ def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 
     See :func:`candelabra.alpha_dropout`.
     """
-    return _dropouts.alpha_dropout(input, _checked(p), train, True)
+    return _alpha_dropout(input, _checked(p), train, True)
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -315,12 +319,12 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     >>> candelabra.feature_dropout(candelabra.ones(1, 1, 2), 1.0, True)
     tensor([[[0., 0.]]])
     """
-    return _dropouts.feature_dropout(input, _checked(p), train, False)
+    return _feature_dropout(input, _checked(p), train, False)
 
 
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero whole channels in place; see :func:`candelabra.feature_dropout`."""
-    return _dropouts.feature_dropout(input, _checked(p), train, True)
+    return _feature_dropout(input, _checked(p), train, True)
 
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -332,7 +336,7 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     >>> candelabra.feature_alpha_dropout(candelabra.ones(1, 1, 2), 0.5, False)
     tensor([[[1., 1.]]])
     """
-    return _dropouts.feature_alpha_dropout(input, _checked(p), train)
+    return _feature_alpha_dropout(input, _checked(p), train)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -340,7 +344,7 @@ def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 
     See :func:`candelabra.feature_alpha_dropout`.
     """
-    return _dropouts.feature_alpha_dropout(input, _checked(p), train, True)
+    return _feature_alpha_dropout(input, _checked(p), train, True)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -376,7 +380,7 @@ def embedding(
             [1.]])
     """
     row = padding_idx if padding_idx >= 0 else None
-    return _embeddings.embedding(indices, weight, row, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    return _embedding(indices, weight, row, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
 def embedding_bag(
@@ -411,8 +415,8 @@ def embedding_bag(
     if not 0 <= mode <= 2:
         raise RuntimeError(f"embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), but got {mode}")
     if sparse:
-        _embeddings.embedding_options(scale_grad_by_freq, sparse)
-    name = _embeddings.MODES[mode]
+        embedding_options(scale_grad_by_freq, sparse)
+    name = MODES[mode]
     if per_sample_weights is not None:
         if name != "sum":
             raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
@@ -420,7 +424,7 @@ def embedding_bag(
             raise RuntimeError(
                 f"embedding_bag: expected per_sample_weights of the shape {list(indices.shape)} of indices, but got {list(per_sample_weights.shape)}"
             )
-    return _embeddings.bags(
+    return bags(
         weight, indices, offsets, scale_grad_by_freq, name, per_sample_weights, include_last_offset, padding_idx
     )
 
@@ -428,7 +432,6 @@ def embedding_bag(
 # ---- distances, products and losses
 
 pdist = distance.pdist
-bilinear = linear.bilinear
 
 
 def binary_cross_entropy_with_logits(

@@ -80,7 +80,6 @@ class Module(Tree, StateDict, Conversion, Hooked):
     """
 
     training: bool
-    forward: Callable[..., Any]
 
     #: Set in a class that also derives from a class other than Module: `Module.__init__` then
     #: passes its arguments to the next class in the MRO.
@@ -114,9 +113,17 @@ class Module(Tree, StateDict, Conversion, Hooked):
 
     # ---- calling
 
-    def forward(self, *args: Any) -> Any:  # type: ignore[no-redef]
-        """Compute the output. Every subclass defines this method."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    if TYPE_CHECKING:
+        # Subclasses have parameters of their own in `forward`, and parts that are assigned by name.
+        forward: Callable[..., Any]
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    else:
+
+        def forward(self, *args: Any) -> Any:
+            """Compute the output. Every subclass defines this method."""
+            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooked:

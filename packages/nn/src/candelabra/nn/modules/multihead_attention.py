@@ -140,8 +140,8 @@ class MultiheadAttention(Module):
         turn = self.batch_first and query.ndim == 3
         if turn:
             # Keep identical tensors identical: self-attention uses one matrix product.
-            turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
-            query, key, value = turned[id(query)], turned[id(key)], turned[id(value)]
+            transposed = {id(x): x.transpose(0, 1) for x in (query, key, value)}
+            query, key, value = transposed[id(query)], transposed[id(key)], transposed[id(value)]
         separate: dict[str, Any] = {}
         if not self._qkv_same_embed_dim:
             separate = {

@@ -29,8 +29,9 @@ def tensor(
 
     Parameters
     ----------
-    data : number, nested sequence, NumPy array or Tensor
-        Nested sequences must be rectangular.
+    data : number, nested sequence, NumPy array, storage or Tensor
+        Nested sequences must be rectangular. The bytes of an untyped storage are numbers of
+        `dtype`, by default int64.
     dtype : dtype, optional
         By default inferred from the data: Python floats become the default dtype, ints int64.
     device : device, optional
@@ -64,6 +65,8 @@ def tensor(
             "sourceTensor.detach().clone().requires_grad_(True), rather than candelabra.tensor(sourceTensor)."
         )
         made = OPERATORS["_to_copy"](data.detach(), dtype=dtype, device=device)
+    elif hasattr(data, "untyped"):
+        made = OPERATORS["_to_copy"](_on_storage(data, dtype), device=device)
     else:
         made = _C.tensor_from_data(data, dtype, device)
     return finish(made, requires_grad, pin_memory)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _factor_second(operator: Any, keyword: str, count: int) -> Any:
+def _factor_second(operator: Any, name: str, keyword: str, count: int) -> Any:
     """Return a fallback for a factor as second of `count` arguments."""
 
     def respelled(*arguments: Any, **names: Any) -> Any:
@@ -21,6 +21,11 @@ def _factor_second(operator: Any, keyword: str, count: int) -> Any:
         first, factor, *rest = arguments
         if not all(isinstance(tensor, _C.Tensor) for tensor in (first, *rest)):
             return NotImplemented
+        tensors = "Tensor other" if count == 3 else "Tensor tensor1, Tensor tensor2"
+        _C.warn(
+            f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number {keyword}, {tensors})\n"
+            f"Consider using one of the following signatures instead:\n\t{name}(Tensor input, {tensors}, *, Number {keyword} = 1)"
+        )
         return operator(first, *rest, **{keyword: factor}, **names)
 
     respelled.is_deprecated = True  # type: ignore[attr-defined]  # the stubs keep the documented signature
@@ -45,8 +50,8 @@ for _name, _keyword, _count in (
     ("addcmul", "value", 4),
     ("addcdiv", "value", 4),
 ):
-    for _operator in (OPERATORS[_name], OPERATORS[_name].inplace):
-        _operator.fallback = _factor_second(_operator, _keyword, _count)
+    for _operator, _called in ((OPERATORS[_name], _name), (OPERATORS[_name].inplace, f"{_name}_")):
+        _operator.fallback = _factor_second(_operator, _called, _keyword, _count)
 for _name in ("addmm", "baddbmm"):
     for _operator in (OPERATORS[_name], OPERATORS[_name].inplace):
         _operator.fallback = _beta_first(_operator)

@@ -55,9 +55,6 @@ _MISSING = {
     },
     "tensors in oneDNN's own memory formats": {"to_mkldnn": "Convert to oneDNN's own memory format."},
     "nested tensors": {"to_padded_tensor": "Pad the parts of a nested tensor to one size."},
-    "tensors of complex numbers of half precision (complex32)": {
-        "chalf": "Convert to complex numbers of half precision."
-    },
 }
 
 

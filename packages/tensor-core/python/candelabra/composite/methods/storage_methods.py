@@ -32,6 +32,12 @@ def bytes_of(storage: Storage) -> Tensor:
     return _C.tensor_on_storage(storage, _C.uint8)
 
 
+def refuse_meta(storage: Any) -> None:
+    """Raise NotImplementedError for a storage without memory."""
+    if storage.device.type == "meta":
+        raise NotImplementedError("Not available for 'meta' device type")
+
+
 _HOST_MEMORY, _IPC = 1, 64  # CB_CAP_HOST_MEMORY, CB_CAP_IPC
 
 
@@ -62,6 +68,7 @@ def _byte(value: Any, what: str) -> int:
 @_method
 def __getitem__(self: Storage, key: Any) -> Any:
     """Return one byte as an int, or a storage on a part of the memory."""
+    refuse_meta(self)
     if isinstance(key, slice):
         return _C.slice_storage(self, *_span(self, key))
     return bytes_of(self)[_place(self, key)].item()
@@ -70,6 +77,7 @@ def __getitem__(self: Storage, key: Any) -> Any:
 @_method
 def __setitem__(self: Storage, key: Any, value: Any) -> None:
     """Set one byte or several to a number."""
+    refuse_meta(self)
     byte = _byte(value, "can only set storage content with a int types: expected")
     if isinstance(key, slice):
         start, count = _span(self, key)
@@ -94,6 +102,7 @@ def tolist(self: Storage) -> list[int]:
     >>> candelabra.tensor([1, 2], dtype=candelabra.uint8).untyped_storage().tolist()
     [1, 2]
     """
+    refuse_meta(self)
     return bytes_of(self).tolist()
 
 
@@ -323,7 +332,7 @@ def _converting(name: str) -> Callable[[Storage], Any]:
 CONVERSIONS = {
     "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
     "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "complex_float": "complex64", "complex_double": "complex128",
-    **{name: name for name in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz") if hasattr(_C, name)},
+    **{name: name for name in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")},
 }  # fmt: skip
 for _method_name, _name in CONVERSIONS.items():
     setattr(_Storage, _method_name, _converting(_name))

@@ -159,7 +159,7 @@ def _conversion(name: str, dtype: dtype) -> None:
 
 for _name, _kind in {
     "bool": _C.bool, "byte": _C.uint8, "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "half": _C.float16,
-    "bfloat16": _C.bfloat16, "float": _C.float32, "double": _C.float64, "cfloat": _C.complex64, "cdouble": _C.complex128,
+    "bfloat16": _C.bfloat16, "float": _C.float32, "double": _C.float64, "chalf": _C.complex32, "cfloat": _C.complex64, "cdouble": _C.complex128,
 }.items():  # fmt: skip
     _conversion(_name, _kind)
 
@@ -204,7 +204,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 TYPE_NAMES = {
     _C.bool: "Bool", _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int", _C.int64: "Long", _C.float16: "Half",
     _C.bfloat16: "BFloat16", _C.float32: "Float", _C.float64: "Double", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
-    _C.uint16: "UInt16", _C.uint32: "UInt32", _C.uint64: "UInt64",
+    _C.uint16: "UInt16", _C.uint32: "UInt32", _C.uint64: "UInt64", _C.complex32: "ComplexHalf", _C.float8_e4m3fn: "Float8_e4m3fn",
+    _C.float8_e5m2: "Float8_e5m2", _C.float8_e4m3fnuz: "Float8_e4m3fnuz", _C.float8_e5m2fnuz: "Float8_e5m2fnuz",
+    _C.float8_e8m0fnu: "Float8_e8m0fnu",
 }  # fmt: skip
 
 

@@ -38,7 +38,9 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {i}"
             )
     dim = wrap_dim(dim, len(shape) + 1)
-    return _cat([_unsqueeze(t, dim) for t in tensors], dim)
+    if dim < len(shape):  # as strides of channels-last images are kept
+        return OPERATORS["unflatten"](_cat(tensors, dim), dim, (len(tensors), shape[dim]))
+    return _cat([_unsqueeze(OPERATORS["contiguous"](t), dim) for t in tensors], dim)
 
 
 def _copied(view: Tensor, shape: Any, like: Tensor) -> Tensor:
@@ -80,6 +82,13 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
     return _copied(OPERATORS["transpose"](split, 1, 2), shape, self)
 
 
+def _sequence(name: str, tensors: Any) -> Any:
+    """Return the tensors to join, and refuse one tensor in their place."""
+    if isinstance(tensors, _C.Tensor):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    return tensors
+
+
 def _joined(tensors: Any, dim: int, out: Tensor | None) -> Tensor:
     return _cat(tensors, dim) if out is None else _cat(tensors, dim, out=out)
 
@@ -94,7 +103,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.hstack([candelabra.tensor([1, 2]), candelabra.tensor([3])])
     tensor([1, 2, 3])
     """
-    joined = [atleast_1d(t) for t in tensors]
+    joined = [atleast_1d(t) for t in _sequence("hstack", tensors)]
     if not joined:
         raise RuntimeError("hstack expects a non-empty TensorList")
     return _joined(joined, 0 if joined[0].ndim == 1 else 1, out)
@@ -111,7 +120,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    joined = [atleast_2d(t) for t in tensors]
+    joined = [atleast_2d(t) for t in _sequence("vstack", tensors)]
     if not joined:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return _joined(joined, 0, out)
@@ -127,7 +136,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> candelabra.dstack([candelabra.tensor([1, 2]), candelabra.tensor([3, 4])]).shape
     candelabra.Size([1, 2, 2])
     """
-    joined = [atleast_3d(t) for t in tensors]
+    joined = [atleast_3d(t) for t in _sequence("dstack", tensors)]
     if not joined:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return _joined(joined, 2, out)
@@ -144,7 +153,7 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    joined = [reshape(t, t.numel(), 1) if t.ndim <= 1 else t for t in tensors]
+    joined = [reshape(t, t.numel(), 1) if t.ndim <= 1 else t for t in _sequence("column_stack", tensors)]
     if not joined:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return _joined(joined, 1, out)

@@ -218,13 +218,13 @@ def _named_split(name: str, ndim: int, dim_of: Callable[[int], int]) -> None:
     def split_function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if input.ndim < ndim:
             raise RuntimeError(
-                f"{name} requires a tensor with at least {ndim} dimension{'s' if ndim > 1 else ''}, but got a tensor with "
+                f"torch.{name} requires a tensor with at least {ndim} dimension{'s' if ndim > 1 else ''}, but got a tensor with "
                 f"{input.ndim} dimensions!"
             )
         dim = dim_of(input.ndim)
         if isinstance(indices_or_sections, int) and indices_or_sections > 0 and input.shape[dim] % indices_or_sections:
             raise RuntimeError(
-                f"{name} attempted to split along dimension {dim}, but the size of the dimension {input.shape[dim]} is not divisible "
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {input.shape[dim]} is not divisible "
                 f"by the split_size {indices_or_sections}!"
             )
         return tensor_split(input, indices_or_sections, dim)

@@ -12,6 +12,7 @@ from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
 from ..elementwise.elementwise import narrow_to, wide
+from ..memory_formats import suggested
 from ..movement.views import reshape
 from ..registration import decomposes
 from ..transformed import is_differentiated_outside
@@ -28,6 +29,7 @@ _sum = OPERATORS["sum"]
 _var = OPERATORS["var"]
 _rsqrt = OPERATORS["rsqrt"]
 _square = OPERATORS["square"]
+_contiguous = OPERATORS["contiguous"]
 
 
 def _attached(x: Tensor, dims: Any, mean: Tensor, rstd: Tensor) -> Any:
@@ -77,7 +79,7 @@ def native_batch_norm(
 ) -> Any:
     if input.ndim < 2:
         raise RuntimeError(f"batch_norm: expected at least 2 dimensions (N, C, ...), but got {list(input.shape)}")
-    x = wide(input)
+    x = _contiguous(wide(input), memory_format=suggested(input))
     dims = [d for d in range(x.ndim) if d != 1]
     if training:
         count = x.numel() // x.shape[1] if x.shape[1] else 0
@@ -116,7 +118,7 @@ def _move_running(running: Tensor | None, value: Any, momentum: float) -> None:
 def native_batch_norm_backward(
     grad: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, training: bool
 ) -> Any:
-    g, x = wide(grad), wide(input)
+    g, x = _contiguous(wide(grad), memory_format=suggested(input)), wide(input)
     dims = [d for d in range(x.ndim) if d != 1]
     mean, rstd = _channel_view(mean, x.ndim), _channel_view(rstd, x.ndim)
     scaled = g if weight is None else g * _channel_view(wide(weight), x.ndim)
@@ -147,7 +149,7 @@ def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> l
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Any:
-    x = wide(input)
+    x = _contiguous(wide(input))
     dims = _check_normalized_shape(x, normalized_shape)
     mean = _mean(x, dims, True)
     rstd = _rsqrt(_var(x, dims, correction=0, keepdim=True) + eps)
@@ -163,7 +165,7 @@ def native_layer_norm(
 def native_layer_norm_backward(
     grad: Tensor, input: Tensor, normalized_shape: Sequence[int], mean: Tensor, rstd: Tensor, weight: Tensor | None
 ) -> Any:
-    g, x = wide(grad), wide(input)
+    g, x = _contiguous(wide(grad)), wide(input)
     dims = _check_normalized_shape(x, normalized_shape)
     outer = list(range(x.ndim - len(dims)))
     scaled = g if weight is None else g * wide(weight)
@@ -182,7 +184,7 @@ def native_layer_norm_backward(
 
 @decomposes("_fused_rms_norm")
 def _fused_rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float) -> Any:
-    x = wide(input)
+    x = _contiguous(wide(input))
     dims = _check_normalized_shape(x, normalized_shape)
     rstd = _rsqrt(_mean(_square(x), dims, True) + eps)
     result = x * rstd
@@ -195,7 +197,7 @@ def _fused_rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tens
 def _fused_rms_norm_backward(
     grad: Tensor, input: Tensor, normalized_shape: Sequence[int], rstd: Tensor, weight: Tensor | None
 ) -> Any:
-    g, x = wide(grad), wide(input)
+    g, x = _contiguous(wide(grad)), wide(input)
     dims = _check_normalized_shape(x, normalized_shape)
     if (x.requires_grad and _C.is_grad_enabled()) or is_differentiated_outside(x):
         rstd, squares = rstd.detach(), _mean(_square(x), dims, True)
@@ -251,7 +253,7 @@ def native_group_norm_backward(
     grad_groups, normalized = _normalized_gradient(
         g, _grouped(x, num_groups), [-1], mean, rstd, _grouped(scaled, num_groups)
     )
-    grad_input = narrow_to(reshape(grad_groups, x.shape), input.dtype)
+    grad_input = narrow_to(_contiguous(reshape(grad_groups, x.shape), memory_format=suggested(input)), input.dtype)
     if weight is None:
         return (grad_input, *_no_weight(x))
     dims = [d for d in range(x.ndim) if d != 1]

@@ -33,10 +33,10 @@ def _parts(x: Tensor, hidden: int) -> list[Any]:
 def lstm_sequence(gates: Tensor, h0: Tensor, c0: Tensor, weight: Tensor, reverse: bool) -> Any:
     steps, hidden = gates.shape[0], h0.shape[1]
     dtype = gates.dtype
-    gates, h, c, turned = wide(gates), wide(h0), wide(c0), OPERATORS["transpose"](wide(weight), 0, 1)
+    gates, h, c, transposed_weight = wide(gates), wide(h0), wide(c0), OPERATORS["transpose"](wide(weight), 0, 1)
     outputs, cells, activations = [], [], []
     for time in reversed(range(steps)) if reverse else range(steps):
-        i, f, g, o = _parts(_select(gates, 0, time) + h @ turned, hidden)
+        i, f, g, o = _parts(_select(gates, 0, time) + h @ transposed_weight, hidden)
         i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
         c = f * c + i * g
         h = o * c.tanh()
@@ -97,11 +97,13 @@ def _empty(like: Tensor) -> Any:
     return OPERATORS["empty"]((0,), dtype=like.dtype, device=like.device)
 
 
-def _step(cell: str, given: Tensor, h: Tensor, c: Any, turned: Tensor, bias: Tensor | None) -> tuple[Any, Any, Any]:
+def _step(
+    cell: str, given: Tensor, h: Tensor, c: Any, transposed_weight: Tensor, bias: Tensor | None
+) -> tuple[Any, Any, Any]:
     """Compute one step for some rows: the new state, the cell state, and the values saved for the
     gradient.
     """
-    sums = h @ turned
+    sums = h @ transposed_weight
     hidden = h.shape[1]
     if cell == "lstm":
         i, f, g, o = _parts(given + sums, hidden)
@@ -200,14 +202,14 @@ def recurrent_sequence(
         return OPERATORS["lstm_sequence"](gates, h0, c0, weight, reverse)
     dtype = gates.dtype
     rows = _Times(gates, h0.shape[0], batch_sizes, reverse)
-    gates, h, turned = wide(gates), wide(h0), OPERATORS["transpose"](wide(weight), 0, 1)
+    gates, h, transposed_weight = wide(gates), wide(h0), OPERATORS["transpose"](wide(weight), 0, 1)
     c = None if c0 is None else wide(c0)
     bias = None if bias is None else wide(bias)
     outputs, cells, kept = [], [], []
     for time in rows.times:
         count = rows.sizes[time]
         state = None if c is None else _narrow(c, 0, 0, count)
-        new, state, some = _step(cell, rows.at(gates, time), _narrow(h, 0, 0, count), state, turned, bias)
+        new, state, some = _step(cell, rows.at(gates, time), _narrow(h, 0, 0, count), state, transposed_weight, bias)
         h = _replaced(h, new)
         outputs.append(new)
         if c is not None:

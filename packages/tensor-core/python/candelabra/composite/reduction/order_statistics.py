@@ -37,15 +37,17 @@ def _kthvalue_index(self: Tensor, dim: int, rank: int, among: str) -> Any:
     values, indices = OPERATORS["sort"](self.detach(), dim, False, True)
     length = self.shape[dim]
     if among == "all":
-        return OPERATORS["clone"](OPERATORS["narrow"](indices, dim, rank, 1))
+        return OPERATORS["clone"](OPERATORS["narrow"](indices, dim, rank, 1), memory_format=_C.contiguous_format)
     if not self.dtype.is_floating_point:
-        return OPERATORS["clone"](OPERATORS["narrow"](indices, dim, (length - 1) // 2, 1))
+        return OPERATORS["clone"](
+            OPERATORS["narrow"](indices, dim, (length - 1) // 2, 1), memory_format=_C.contiguous_format
+        )
     # NaN is sorted to the end, so the index of the first NaN is the number of numbers.
     numbers = _sum(OPERATORS["logical_not"](OPERATORS["isnan"](values)), dim, True)
     middle = OPERATORS["clamp"](OPERATORS["div"](numbers - 1, 2, rounding_mode="floor"), min=0)
     if among == "median":
         middle = _where(numbers < length, numbers, (length - 1) // 2)
-    return OPERATORS["gather"](indices, dim, middle)
+    return OPERATORS["contiguous"](OPERATORS["gather"](indices, dim, middle))
 
 
 @decomposes("_histc")

@@ -94,7 +94,7 @@ def _listed(dim: int) -> bool:
     return isinstance(dim, int) or len(dim) > 0
 
 
-# ---- extrema
+# ---- maxima and minima
 
 
 def _extremum(name: str, elementwise: Any, whole: Any, with_indices: Any, result_type: Any) -> Any:

@@ -118,6 +118,8 @@ def diff(
     """
     if input.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
+    if any(part is not None and part.ndim != input.ndim for part in (prepend, append)):
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     axis = wrap_dim(dim, input.ndim)

@@ -18,17 +18,19 @@ _exp = OPERATORS["exp"]
 _log = OPERATORS["log"]
 _sum = OPERATORS["sum"]
 _amax = OPERATORS["amax"]
+_contiguous = OPERATORS["contiguous"]
 
 
 def _prepared(self: Tensor, dtype: dtype | None, name: str) -> Any:
-    """Return the input in the dtype of the computation, and the dtype of the result."""
+    """Return the input in the dtype of the computation and in row-major order, as the result is, and
+    the dtype of the result.
+    """
     result = self.dtype if dtype is None else dtype
     if not result.is_floating_point:
         kind = result.name.capitalize().replace("Int64", "Long").replace("Int32", "Int")
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
-    return wide(self) if self.dtype is result else narrow_to(
-        self, _C.float32 if result.itemsize == 2 else result
-    ), result
+    converted = wide(self) if self.dtype is result else narrow_to(self, _C.float32 if result.itemsize == 2 else result)
+    return _contiguous(converted), result
 
 
 @decomposes("softmax")
@@ -55,13 +57,13 @@ def log_softmax(self: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
 
 @decomposes("softmax_backward")
 def softmax_backward(grad: Tensor, output: Any, dim: int) -> Tensor:
-    g, y = wide(grad), wide(output)
+    g, y = wide(grad), _contiguous(wide(output))
     return narrow_to(y * (g - _sum(g * y, dim, True)), output.dtype)
 
 
 @decomposes("log_softmax_backward")
 def log_softmax_backward(grad: Tensor, output: Any, dim: int) -> Tensor:
-    g, y = wide(grad), wide(output)
+    g, y = _contiguous(wide(grad)), wide(output)
     return narrow_to(g - _exp(y) * _sum(g, dim, True), output.dtype)
 
 

@@ -25,7 +25,7 @@ def _running_log(a: np.ndarray, dim: int) -> np.ndarray:
         return np.log(np.cumsum(np.exp(a - largest), axis=dim)) + largest
 
 
-def _running_extremum(a: np.ndarray, dim: int, larger: bool) -> np.ndarray:
+def _cummax_cummin(a: np.ndarray, dim: int, larger: bool) -> np.ndarray:
     accumulate = np.maximum.accumulate if larger else np.minimum.accumulate
     extremum = accumulate(a, axis=dim)
     here = (a == extremum) | ((a != a) & (extremum != extremum))
@@ -34,7 +34,7 @@ def _running_extremum(a: np.ndarray, dim: int, larger: bool) -> np.ndarray:
     return np.maximum.accumulate(np.where(here, np.arange(a.shape[dim]).reshape(shape), 0), axis=dim)
 
 
-def _extrema(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _cummax_cummin_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     inputs = [*layouts(rng, dtype, -2, 2), Input(rng.integers(0, 9, (130, 70)), dtype)]
     if dtype in FLOATS:
         inputs.append(Input(np.array([1.0, np.inf, 0.0, np.nan, 2.0, np.nan, -np.inf]), dtype))
@@ -50,7 +50,7 @@ REFERENCES: dict[str, Reference] = {
     "cumprod": Reference(
         lambda a, dim: np.cumprod(a, axis=dim), _along(0.7, 1.3), ("int64", "float32", "float64", "complex64"), 30
     ),
-    "_cummax_cummin": Reference(_running_extremum, _extrema, ("bool", *REAL)),
+    "_cummax_cummin": Reference(_cummax_cummin, _cummax_cummin_samples, ("bool", *REAL)),
     # small integers, whose sums are exact; for complex numbers, angles on one side
     "logcumsumexp": Reference(_running_log, _along(0, 1.5), (*FLOATS, *COMPLEX), 30),
 }

@@ -38,9 +38,9 @@ def systems(*keywords: dict[str, Any], right: bool = False) -> Samples:
             for layout in ("contiguous", "strided"):
                 a, b = _dominant(numbers(rng, dtype, first, -1, 1)), numbers(rng, dtype, second, -2, 2)
                 for chosen in keywords:
-                    turned = np.swapaxes(b, -1, -2) if chosen.get("left") is False else b
+                    transposed = np.swapaxes(b, -1, -2) if chosen.get("left") is False else b
                     yield Sample(
-                        (Input(a, dtype), Input(turned, dtype, layout if turned.size else "contiguous")), chosen
+                        (Input(a, dtype), Input(transposed, dtype, layout if transposed.size else "contiguous")), chosen
                     )
 
     return samples

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 from typing import Any
 
+import candelabra
 from candelabra import _C, Tensor, UntypedStorage
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
@@ -30,12 +32,16 @@ __all__ = [
     "_ExcludeDispatchKeyGuard",
     "_TensorBase",
     "_TensorMeta",
+    "_TorchFunctionState",
     "_are_functorch_transforms_active",
     "_dispatch_has_kernel",
     "_dispatch_keys",
     "_get_dispatch_stack_at",
     "_get_function_stack_at",
+    "_get_privateuse1_backend_name",
+    "_get_torch_function_state",
     "_get_tracing_state",
+    "_is_fwd_grad_enabled",
     "_is_torch_function_enabled",
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
@@ -45,12 +51,20 @@ __all__ = [
     "_pop_torch_function_stack",
     "_push_on_torch_dispatch_stack",
     "_push_on_torch_function_stack",
+    "_set_fwd_grad_enabled",
+    "_set_torch_function_state",
+    "has_lapack",
+    "has_mkl",
+    "has_openmp",
+    "has_spectral",
 ]
 
 TensorBase = _TensorBase = Tensor
 #: The class of the classes of tensors.
 _TensorMeta = type(Tensor)
 StorageBase = UntypedStorage
+#: What the CPU backend has.
+has_lapack = has_mkl = has_openmp = has_spectral = "cpu" in candelabra.backends.installed()
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -69,6 +83,11 @@ def _are_functorch_transforms_active() -> bool:
     """Return whether a function is being transformed, by vmap, grad or another transform."""
     layers = sys.modules.get("candelabra.autograd.functorch_layers")
     return layers is not None and layers.are_transforms_active()
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name of the device type that PyTorch keeps for backends outside its tree."""
+    return "privateuseone"
 
 
 def _get_tracing_state() -> None:
@@ -99,3 +118,35 @@ def _get_dispatch_stack_at(level: int) -> Any:
 
 def _is_torch_function_enabled() -> bool:
     return _C.torch_function_state() == 0
+
+
+class _TorchFunctionState(enum.Enum):
+    """Which overrides of functions are called."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Return which overrides of functions are called."""
+    return _TorchFunctionState(_C.torch_function_state())
+
+
+def _set_torch_function_state(state: _TorchFunctionState) -> None:
+    """Set which overrides of functions are called."""
+    _C.set_torch_function_state(state.value)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Return whether tangents of forward-mode differentiation are computed on this thread."""
+    from candelabra.autograd.transforms import jvp_layer
+
+    return jvp_layer.is_forward_enabled()
+
+
+def _set_fwd_grad_enabled(mode: bool) -> None:
+    """Set whether tangents of forward-mode differentiation are computed on this thread."""
+    from candelabra.autograd.transforms import jvp_layer
+
+    jvp_layer.set_forward_enabled(mode)

@@ -55,6 +55,7 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
         "_C": "_disabled_torch_dispatch_impl _disabled_torch_function_impl",
         "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
     },
+    "autograd": {"torch.stand_ins.operators.profiler_names": "kineto_available"},
     "autograd.profiler_util": {"autograd.profiler": "EventList FunctionEvent FunctionEventAvg"},
     "_C._nn": {"nn.modules.base.conversion": "_parse_to"},
     "distributions.transforms": {"distributions.transforms.base": "_InverseTransform"},

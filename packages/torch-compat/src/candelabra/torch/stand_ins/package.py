@@ -14,6 +14,7 @@ from candelabra.accelerator import Event, Stream
 from candelabra.amp import autocasting as _autocast
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
+from .bindings import has_lapack, has_mkl, has_openmp, has_spectral
 from .compiler import compile
 from .files import load, save
 from .futures import Future
@@ -37,14 +38,12 @@ __all__ = [
     "ScriptModule", "Stream", "SymBool", "SymFloat", "SymInt", "Tag", "autocast_decrement_nesting",
     "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi", "convolution", "fork",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack", "has_mkl",
-    "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
+    "has_openmp", "has_spectral", "_segment_reduce", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
     "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
     "thread_safe_generator", "wait", "__version__", *_LAYOUTS, *absent_dtypes.__all__, *checks.__all__, *foreach.__all__,
 ]  # fmt: skip
 
 globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
-#: What the CPU backend has.
-has_lapack = has_mkl = has_openmp = has_spectral = "cpu" in candelabra.backends.installed()
 
 
 def compiled_with_cxx11_abi() -> bool:
@@ -100,6 +99,11 @@ def convolution(
         function = getattr(candelabra, f"conv_transpose{dims}d")
         return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return getattr(candelabra, f"conv{dims}d")(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _segment_reduce(data: candelabra.Tensor, reduce: str, **options: Any) -> candelabra.Tensor:
+    """Reduce segments of a dimension, as :func:`candelabra.segment_reduce` does."""
+    return candelabra.segment_reduce(data, reduce, **options)
 
 
 def get_file_path(*path_components: str) -> str:

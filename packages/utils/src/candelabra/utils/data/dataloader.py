@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
@@ -150,7 +150,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
@@ -197,7 +197,8 @@ class DataLoader(Generic[T_co]):
             if isinstance(dataset, IterableDataset):
                 sampler = _Endless()
             else:
-                sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+                sized: Any = dataset  # without a length, the sampler says so
+                sampler = RandomSampler(sized, generator=generator) if shuffle else SequentialSampler(sized)
         if batch_size is not None and batch_sampler is None:
             numbers: Any = sampler
             batch_sampler = BatchSampler(numbers, batch_size, drop_last)

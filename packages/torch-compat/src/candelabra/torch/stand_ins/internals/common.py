@@ -14,7 +14,7 @@ from ...files.rebuilding import *  # noqa: F403
 
 __all__ = [
     "_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index", "_get_device_module",
-    "_unflatten_dense_tensors", *(name for name in _rebuilding.__all__),
+    "_is_privateuse1_backend_available", "_unflatten_dense_tensors", *(name for name in _rebuilding.__all__),
 ]  # fmt: skip
 
 
@@ -43,6 +43,11 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
         raise RuntimeError(f"the tensors have {sum(sizes)} elements, but there are {flat.numel()}")
     parts = flat[: sum(sizes)].split(sizes)
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
+
+
+def _is_privateuse1_backend_available() -> bool:
+    """Return False: backends here name their own device types."""
+    return False
 
 
 def _get_available_device_type() -> str | None:

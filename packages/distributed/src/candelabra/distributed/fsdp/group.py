@@ -1,0 +1,180 @@
+"""The parameters of one module, or several, that are gathered and whose gradients are reduced together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import candelabra
+from candelabra import Tensor
+
+from ..collectives.gathers import all_gather_into_tensor
+from ..collectives.reductions import all_reduce, reduce_scatter_tensor
+from ..device_mesh import DeviceMesh
+from ..reduce_op import ReduceOp
+from .parameter import ShardedParameter
+from .policies import MixedPrecisionPolicy
+
+if TYPE_CHECKING:
+    from .state import Context
+
+
+class Reduction:
+    """A reduction of gradients that may still run."""
+
+    def __init__(self, work: Any, finish: Callable[[], None]) -> None:
+        self._work, self._finish = work, finish
+
+    def wait(self) -> None:
+        """Wait, and give the shards their gradients."""
+        if self._work is not None:
+            self._work.wait()
+        self._finish()
+
+
+class ParameterGroup:
+    """Parameters with one all_gather before they are used, and one reduce_scatter after.
+
+    There is one of each for each dtype that the parameters have.
+    """
+
+    def __init__(self, parameters: list[ShardedParameter], mesh: DeviceMesh, mixed: MixedPrecisionPolicy) -> None:
+        self.parameters = parameters
+        self.mesh = mesh
+        self.mixed = mixed
+        self.shards = mesh.get_group(mesh.ndim - 1)
+        self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
+        self.reshard_after_forward = True
+        self.reshard_after_backward = True
+        self.reduces = True
+        self.all_reduces = True
+        self.divide_factor: float | None = None
+        self.is_whole = False
+        self._gathers: list[tuple[Any, Tensor, list[ShardedParameter]]] | None = None
+        self._arrived = 0
+        self.expected = 0
+        #: Sums over the shards' group that wait for the reduction over replicas.
+        self._partly: dict[Any, Tensor] = {}
+        self.context: Context | None = None
+
+    def prepare(self, context: Context) -> None:
+        """Check before the first pass that all parameters have values."""
+        self.context = context
+        for each in self.parameters:
+            if each.shard.device.type == "meta":
+                raise RuntimeError(
+                    f"FSDP parameters should be materialized from meta device before training, but {each.name} is on the "
+                    "meta device: call model.to_empty(device=...) and initialize the values"
+                )
+
+    # ---- gathering
+
+    def unshard(self) -> None:
+        """Start to gather the parameters, unless they are whole."""
+        if self.is_whole or self._gathers is not None or not self.parameters:
+            return
+        self._gathers = []
+        with candelabra.no_grad():
+            for dtype in dict.fromkeys(each.param_dtype for each in self.parameters):
+                members = [each for each in self.parameters if each.param_dtype == dtype]
+                device = members[0].device
+                sent = candelabra.empty(sum(each.chunk for each in members), dtype=dtype, device=device)
+                for each, target in zip(members, sent.split([each.chunk for each in members]), strict=True):
+                    each.write_shard(target)
+                made = candelabra.empty((self.shards.size(), sent.numel()), dtype=dtype, device=device)
+                work = all_gather_into_tensor(made, sent, self.shards, async_op=True)
+                self._gathers.append((work, made, members))
+
+    def wait(self) -> None:
+        """Wait for the parameters, and make the modules hold them."""
+        if self._gathers is None:
+            return
+        gathers, self._gathers = self._gathers, None
+        while gathers:
+            work, made, members = gathers.pop(0)
+            work.wait()
+            for each, parts in zip(members, made.split([each.chunk for each in members], 1), strict=True):
+                is_new = each.whole is None
+                memory = each.gather(parts)
+                assert each.whole is not None
+                if is_new and each.whole.requires_grad:
+                    each.whole.register_post_accumulate_grad_hook(self._on_gradient)
+                if self.context is not None:
+                    self.context.remember(memory, self, each)
+            del made, parts, work
+        self.is_whole = True
+        self._arrived = 0
+        self.expected = sum(each.requires_grad for each in self.parameters)
+
+    def reshard(self) -> None:
+        """Free the whole parameters, and make the modules hold the shards."""
+        self.wait()
+        if not self.is_whole:
+            return
+        for each in self.parameters:
+            if self.context is not None:
+                self.context.forget(each)
+            each.free()
+        self.is_whole = False
+
+    # ---- gradients
+
+    def _on_gradient(self, _parameter: Tensor) -> None:
+        self._arrived += 1
+        if self._arrived >= self.expected and self.expected == len(self.parameters):
+            self.finish_backward()
+
+    def finish_backward(self) -> None:
+        """Reduce the gradients that have come, and free the whole parameters."""
+        assert self.context is not None
+        self._arrived = 0
+        if not self.reduces:
+            for each in self.parameters:
+                each.keep_gradient()
+            grads: list[tuple[ShardedParameter, Tensor]] = []
+        else:
+            taken = [(each, each.take_gradient()) for each in self.parameters if each.requires_grad]
+            grads = [(each, grad) for each, grad in taken if grad is not None]
+        if self.reshard_after_backward:
+            self.reshard()
+        if grads:
+            self._reduce(grads)
+
+    def _reduce(self, grads: list[tuple[ShardedParameter, Tensor]]) -> None:
+        assert self.context is not None
+        kinds = list(dict.fromkeys((each.reduce_dtype, each.dtype) for each, _ in grads))
+        for kind in kinds:
+            members = [(each, grad) for each, grad in grads if (each.reduce_dtype, each.dtype) == kind]
+            self.context.finish_reduction()  # two buffers at a time would need more memory
+            self.context.reduction = self._start(kind, members)
+
+    def _start(self, kind: Any, members: list[tuple[ShardedParameter, Tensor]]) -> Reduction:
+        """Start to reduce gradients of one dtype."""
+        count = self.shards.size()
+        chunks = [each.chunk for each, _ in members]
+        with candelabra.no_grad():
+            buffer = candelabra.empty((count, sum(chunks)), dtype=kind[0], device=members[0][1].device)
+            for (each, grad), target in zip(members, buffer.split(chunks, 1), strict=True):
+                each.write_gradient(grad, target)
+            made = candelabra.empty(sum(chunks), dtype=kind[0], device=buffer.device)
+            op = ReduceOp.AVG if self.divide_factor is None else ReduceOp.SUM
+            work = reduce_scatter_tensor(made, buffer, op, self.shards, async_op=True)
+        return Reduction(work, lambda: self._finish(kind, [each for each, _ in members], chunks, made, op))
+
+    def _finish(
+        self, kind: Any, members: list[ShardedParameter], chunks: list[int], made: Tensor, op: ReduceOp
+    ) -> None:
+        with candelabra.no_grad():
+            key = kind, tuple(each.name for each in members)
+            before = self._partly.pop(key, None)
+            if before is not None:
+                made.add_(before)
+            if self.replicas is not None:
+                if not self.all_reduces:
+                    self._partly[key] = made
+                    return
+                all_reduce(made, op, self.replicas)
+            if self.divide_factor is not None:
+                made.div_(self.divide_factor)
+            for each, part in zip(members, made.split(chunks), strict=True):
+                each.accumulate(part)

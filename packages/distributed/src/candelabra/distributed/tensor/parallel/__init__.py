@@ -1,0 +1,18 @@
+"""Tensor parallelism: the layers of a module compute on parts of its parameters. See :doc:`sharding`."""
+
+from __future__ import annotations
+
+from .plan import parallelize_module
+from .preparing import PrepareModuleInput, PrepareModuleInputOutput, PrepareModuleOutput
+from .styles import ColwiseParallel, ParallelStyle, RowwiseParallel, SequenceParallel
+
+__all__ = [
+    "ColwiseParallel",
+    "ParallelStyle",
+    "PrepareModuleInput",
+    "PrepareModuleInputOutput",
+    "PrepareModuleOutput",
+    "RowwiseParallel",
+    "SequenceParallel",
+    "parallelize_module",
+]
