@@ -166,7 +166,7 @@ int Program::dying_operand(const Instruction& instruction, int step) const {
 void Program::take_over_memory() {
   for (int s = 0; s < static_cast<int>(steps_.size()); ++s) {
     const Step& step = steps_[static_cast<size_t>(s)];
-    if (step.tiling) continue;
+    if (step.end != step.begin + 1) continue;
     const Instruction& instruction = *order_[static_cast<size_t>(step.begin)];
     const int dying = dying_operand(instruction, s);
     if (dying < 0) continue;
