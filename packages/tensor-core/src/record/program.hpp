@@ -77,8 +77,8 @@ class Program {
   std::shared_ptr<Recorder> shared_recording() { return recording_; }
 
  private:
-  // Block: memory of its own from its first use to its last. New: the same, and it outlives the call.
-  // Tile: no memory but that of the tiles of one group.
+  // Block: memory of its own from its first use to its last. New: the same, and it outlives the
+  // call. Tile: no memory but that of the tiles of one group.
   enum class Place : uint8_t { None, Input, Existing, Arena, Block, New, Constant, Tile };
   struct Planned {
     Place place = Place::None;

@@ -270,8 +270,8 @@ const cb_compile* tile_service(Device device) {
   return service && service->size >= sizeof(cb_compile) && service->parallel_for ? service : nullptr;
 }
 
-// Whether an instruction may be part of a group: elementwise, on tensors of one layout and on single
-// elements, with a result in memory of the program's own.
+// Whether an instruction may be part of a group: elementwise, on tensors of one layout and on
+// single elements, with a result in memory of the program's own.
 bool Program::is_tileable(const Instruction& instruction) const {
   if (instruction.kind != Instruction::Kind::Kernel || !instruction.op->elementwise || !instruction.kernel.compiled ||
       instruction.is_random || instruction.live || instruction.output_count != 1 ||
