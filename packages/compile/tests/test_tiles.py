@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import candelabra
 from candelabra import _C, backends
+from candelabra.catalogue import OPERATORS
+from candelabra.catalogue.declaration import RANDOM
 
 NUMEL = 70_001
 UNARY = [
@@ -223,3 +225,35 @@ def test_threads_run_groups_at_a_time():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def elementwise_operators():
+    return [
+        pytest.param(operator, id=name)
+        for name, operator in OPERATORS.items()
+        if operator.elementwise and not operator.tags & RANDOM
+    ]
+
+
+@pytest.mark.parametrize("operator", elementwise_operators())
+def test_every_elementwise_operator_gives_the_same_bits(operator):
+    x, y, z = candelabra.randn(NUMEL), candelabra.rand(NUMEL) + 0.5, candelabra.randn(NUMEL)
+    found = 0
+    for arguments in ((x,), (x, y), (x, y, z), (x > 0, y, z), (x, 0.5), (x, y, 0.5)):
+        try:
+            expected = operator(*arguments)
+        except (TypeError, RuntimeError, ValueError):
+            continue  # takes other arguments
+        if not isinstance(expected, candelabra.Tensor):
+            continue
+        numbers = [one for one in arguments if not isinstance(one, candelabra.Tensor)]
+        given = arguments[: len(arguments) - len(numbers)]
+
+        def function(*given, numbers=numbers):
+            return operator(*(one * 1 if one.dtype == candelabra.float32 else one for one in given), *numbers)
+
+        made, _ = compiled(function, *given)
+        assert identical(made(*given), function(*given))
+        found += 1
+    if not found:
+        pytest.skip("takes other arguments")
