@@ -293,3 +293,25 @@ def test_switch_of_forward_mode(torch):
             assert not torch._C._is_fwd_grad_enabled()
     torch._C._set_fwd_grad_enabled(True)
     assert torch._C._is_fwd_grad_enabled()
+
+
+def test_checks_of_tensors(torch):
+    x = torch.ones(2)
+    assert torch._assert_tensor_metadata(x, size=(2,), stride=(1,), dtype=torch.float32, device="cpu") is None
+    for expected, what in (
+        ({"dtype": torch.int64}, "dtype"),
+        ({"size": (3,)}, "sizes"),
+        ({"device": "meta"}, "device"),
+    ):
+        with pytest.raises(RuntimeError, match=f"Tensor {what} mismatch"):
+            torch._assert_tensor_metadata(x, **expected)
+    assert torch._disable_dynamo(lambda: 3)() == 3
+    assert torch._disable_dynamo()(lambda: 4)() == 4
+
+
+def test_a_scoped_library_takes_back_what_it_defined(torch):
+    for _ in range(2):
+        with torch.library._scoped_library("scoped_names", "FRAGMENT") as library:
+            library.define("twice(Tensor x) -> Tensor")
+            library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+            assert torch.ops.scoped_names.twice(torch.ones(2)).tolist() == [2.0, 2.0]
