@@ -99,7 +99,7 @@ TEST_OTHERS = {
 #: Suites of backend-cpu that depend on the GEMM library or the instruction set.
 PRODUCTS = [
     "linalg/test_linalg.py", "linalg/test_linalg_activation.py", "linalg/test_linalg_in_place.py", "linalg/test_linalg_panels.py", "linalg/test_linalg_tiles.py",
-    "runtime/test_threads_same_bits.py::test_products", "runtime/test_threads_same_bits.py::test_batches_of_products",
+    "runtime/test_threads_deterministic.py::test_products", "runtime/test_threads_deterministic.py::test_batches_of_products",
 ]  # fmt: skip
 LOOPS = [
     "elementwise/test_activation.py", "elementwise/test_elementwise.py", "elementwise/test_elementwise_compare.py", "elementwise/test_elementwise_complex.py", "elementwise/test_mixed_dtypes.py",
@@ -361,7 +361,9 @@ def tests_abi(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Run ruff, mypy, clang-format, mdformat, and the lints of imports, float indices and the layout."""
+    """Run ruff, mypy, clang-format, mdformat, and the lints of imports, float indices and the
+    layout.
+    """
     session.install(
         "-q",
         "ruff",
@@ -430,7 +432,9 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Check and time all workloads against PyTorch. By default, write docs/results/performance.md."""
+    """Check and time all workloads against PyTorch. By default, write
+    docs/results/performance.md.
+    """
     packages = [*DEMO_PACKAGES, "multiprocessing", "utils"]
     install(
         session,
@@ -451,7 +455,9 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """Compare operators, modules, optimizers and distributions with PyTorch: docs/results/parity*.md."""
+    """Compare operators, modules, optimizers and distributions with PyTorch:
+    docs/results/parity*.md.
+    """
     install(
         session,
         [*DEMO_PACKAGES, "distributions"],

@@ -1,4 +1,6 @@
-"""Write the page `docs/results/performance.md`, or one for another machine, from the results of a run."""
+"""Write the page `docs/results/performance.md`, or one for another machine, from the results of
+a run.
+"""
 
 from __future__ import annotations
 

@@ -108,7 +108,9 @@ def write(model: nn.Module, start: str, length: int, context: int) -> str:
 
 
 def train(name: str, model: nn.Module, text: candelabra.Tensor, steps: int, batch: int, context: int) -> list[float]:
-    """Train with AdamW and a one-cycle learning rate; return the bits per character at each step."""
+    """Train with AdamW and a one-cycle learning rate; return the bits per character at each
+    step.
+    """
     optimizer = optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=4e-3, total_steps=steps)
     history = []

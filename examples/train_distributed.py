@@ -1,9 +1,11 @@
 """Train one network in several processes, and go on after one of them was killed.
 
-    python -m candelabra.distributed.run --nproc-per-node 2 --max-restarts 3 examples/train_distributed.py
+    python -m candelabra.distributed.run --nproc-per-node 2 --max-restarts 3 \\
+        examples/train_distributed.py
 
-Rank 0 saves what is needed to go on after each epoch. With ``--kill-in-epoch 2`` rank 1 kills itself
-in the first attempt; the launcher starts all processes again, and they go on with that epoch.
+Rank 0 saves what is needed to go on after each epoch. With ``--kill-in-epoch 2`` rank 1 kills
+itself in the first attempt; the launcher starts all processes again, and they go on with that
+epoch.
 """
 
 from __future__ import annotations

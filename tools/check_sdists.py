@@ -20,7 +20,9 @@ BUILD = "import importlib, sys; importlib.import_module(sys.argv[1]).build_sdist
 
 
 def check(package: Path, folder: Path) -> None:
-    """Build a package's source distribution, unpack it as pip does, and build its wheel if it is pure."""
+    """Build a package's source distribution, unpack it as pip does, and build its wheel if it
+    is pure.
+    """
     backend = tomllib.loads((package / "pyproject.toml").read_text())["build-system"]["build-backend"]
     made = folder / package.name
     made.mkdir()

@@ -1,5 +1,5 @@
-"""Print what the tensor core weighs: lines of its sources, and the megabytes of the wheel that ``nox
--s wheels`` has left in ``dist/``.
+"""Print what the tensor core weighs: lines of its sources, and the megabytes of the wheel that
+``nox -s wheels`` has left in ``dist/``.
 
 ``python tools/core_size.py [WHEEL]``. The README has these numbers, and a test compares them.
 """

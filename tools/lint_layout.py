@@ -1,10 +1,11 @@
-"""Check the layout: sizes of folders, files and functions, the width of comments, arguments by name.
+"""Check the layout: sizes of folders, files and functions, the width of comments, arguments by
+name.
 
-- A folder holds at most 30 files, so that its listing can be read. Programs that a test runs are its
-  data.
+- A folder holds at most 30 files, so that its listing can be read. Programs that a test runs are
+  its data.
 - A file has at most 600 lines, and a function at most 80 without its docstring. A table of rows
   stands outside functions, as data.
-- A line of comment ends at column 100, but for code and tables in comments.
+- A line of a comment or a docstring ends at column 100, but for code and tables in them.
 - Kernels and shape rules read arguments by name, never by a number.
 
 ``python tools/lint_layout.py`` prints violations, and returns 1 if there are any.
@@ -92,7 +93,9 @@ def cpp_functions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def python_functions(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first line of each function of a Python source, and its lines without the docstring."""
+    """Yield the first line of each function of a Python source, and its lines without the
+    docstring.
+    """
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -115,6 +118,22 @@ def long_parts(path: Path, text: str) -> Iterator[str]:
             yield f"{path}:{first}: a function of {count} lines; they have at most {MOST_FUNCTION_LINES}"
 
 
+def wide_docstrings(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the numbers and the columns of the lines of docstrings that are too long."""
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node, clean=False) is None:
+            continue
+        docstring = node.body[0]
+        assert docstring.end_lineno is not None
+        for number in range(docstring.lineno, docstring.end_lineno + 1):
+            line = lines[number - 1]
+            if len(line) > WIDTH and not line.lstrip().startswith((">>>", "...", "|")) and "http" not in line:
+                yield number, len(line)
+
+
 def broken_rules(files: list[Path], read: dict[Path, str]) -> list[str]:
     """Return a message for each violation."""
     found = []
@@ -125,6 +144,9 @@ def broken_rules(files: list[Path], read: dict[Path, str]) -> list[str]:
         if path.suffix not in COMMENT:
             continue
         found.extend(long_parts(path, read[path]))
+        if path.suffix == ".py":
+            for number, columns in wide_docstrings(read[path]):
+                found.append(f"{path}:{number}: a line of a docstring of {columns} columns; they end at {WIDTH}")
         for number, line in enumerate(read[path].splitlines(), start=1):
             if (
                 len(line) > WIDTH

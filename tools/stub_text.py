@@ -1,5 +1,5 @@
-"""The parts of tensor-core's stub ``_C.pyi`` that neither the catalogue nor the composites describe;
-``tools/make_stubs.py`` puts them together.
+"""The parts of tensor-core's stub ``_C.pyi`` that neither the catalogue nor the composites
+describe; ``tools/make_stubs.py`` puts them together.
 """
 
 CORE = """\
@@ -14,6 +14,7 @@ class dtype:
     itemsize: int
     name: str
     _number: int
+    _float8_format: tuple[int, int, int, int] | None
     def to_real(self) -> dtype: ...
     def to_complex(self) -> dtype: ...
 

@@ -1,4 +1,6 @@
-"""Small C backends for the tests of the ABI: a template with fields, a compiler, and distributions."""
+"""Small C backends for the tests of the ABI: a template with fields, a compiler, and
+distributions.
+"""
 
 from __future__ import annotations
 

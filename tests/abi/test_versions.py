@@ -137,7 +137,9 @@ def test_each_minor_states_its_version(minor):
 
 @pytest.fixture
 def run(tmp_path, cache):
-    """Return a function that runs programs, each on a backend of its own, and returns the outcomes."""
+    """Return a function that runs programs, each on a backend of its own, and returns the
+    outcomes.
+    """
 
     def run_all(backends: list[Backend], programs: list[str]) -> list[dict[str, str]]:
         results = {}
@@ -161,6 +163,16 @@ def test_a_backend_of_each_minor_works(run, minor):
     first, second = run([simple, full], [WORKS + VALUE, WORKS + FULL + VALUE])
     assert first.get("value") == RESULT, first
     assert second.get("value") == RESULT, second
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_newer_dtypes_are_withheld(run, minor):
+    program = (
+        "x = cb.ones(2, dtype=cb.float8_e5m2).to(D)\n"
+        "v = [b.supports(D, 'neg', cb.float32), b.supports(D, 'neg', cb.float8_e5m2), str(x.dtype)]\nv"
+    )
+    (found,) = run([Backend("dtypes", include=FROZEN / minor)], [WORKS + program])
+    assert found.get("value") == f"[True, {minor != '2.0'}, 'candelabra.float8_e5m2']", found
 
 
 def test_a_backend_of_a_newer_minor_works(run):

@@ -26,7 +26,9 @@ PART = re.compile(r"<!-- (?P<place>insert .*?) -->|^```(?P<language>\w+)\n(?P<te
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of a process that finds Candelabra's wheels, and nothing that is installed."""
+    """Return the variables of a process that finds Candelabra's wheels, and nothing that is
+    installed.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return {**kept, "PIP_FIND_LINKS": str(WHEELS), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
@@ -47,7 +49,9 @@ def run(script: str, folder: Path) -> str:
 
 
 def inserted(code: str, name: str, side: str, anchor: str, source: str) -> str:
-    """Return commands that insert code into a file of the distribution, at a line with the anchor."""
+    """Return commands that insert code into a file of the distribution, at a line with the
+    anchor.
+    """
     program = (
         "import pathlib, sys; p = pathlib.Path(sys.argv[1]); lines = p.read_text().splitlines(True); "
         "(i,) = [i for i, line in enumerate(lines) if sys.argv[3] in line]; "

@@ -35,7 +35,9 @@ def values(*shape, dtype=candelabra.float32, seed=0):
 
 
 def strided(tensor):
-    """Return a tensor with these elements whose strides are neither contiguous nor channels-last."""
+    """Return a tensor with these elements whose strides are neither contiguous nor
+    channels-last.
+    """
     if tensor.ndim == 0:
         return tensor
     order = tuple(reversed(range(tensor.ndim)))

@@ -1,4 +1,6 @@
-"""Test that memory is freed immediately: no step leaves reference cycles for the garbage collector."""
+"""Test that memory is freed immediately: no step leaves reference cycles for the garbage
+collector.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Test candelabra.distributed on MPI: the suites of the package, killed ranks, mpiexec, and the example."""
+"""Test candelabra.distributed on MPI: the suites of the package, killed ranks, mpiexec, and the
+example.
+"""
 
 from __future__ import annotations
 

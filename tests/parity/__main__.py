@@ -134,7 +134,9 @@ class Worker:
 
 
 def entries(pattern: str) -> tuple[list[tuple[int, str, str]], dict[str, str]]:
-    """Return the entries in scope whose names match, and the names out of scope with their reasons."""
+    """Return the entries in scope whose names match, and the names out of scope with their
+    reasons.
+    """
     from scope import out_of_scope
     from torch.testing._internal.common_methods_invocations import op_db
 

@@ -272,7 +272,9 @@ def leaves(value: Any) -> list[Any]:
 
 
 def new_leaves(value: Any) -> Any:
-    """Return the same arguments with new leaves: the database creates some as views under no_grad."""
+    """Return the same arguments with new leaves: the database creates some as views under
+    no_grad.
+    """
     if isinstance(value, torch.Tensor):
         return value.detach().requires_grad_() if value.requires_grad else value
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size) and not hasattr(value, "_fields"):

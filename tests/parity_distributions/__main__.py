@@ -127,7 +127,9 @@ def compare_distribution(name: str, options: dict[str, Any]) -> list[str]:
 
 
 def compare_gradient(name: str, options: dict[str, Any], values: np.ndarray) -> str | None:
-    """Compare the gradients of the log probability with respect to all floating-point parameters."""
+    """Compare the gradients of the log probability with respect to all floating-point
+    parameters.
+    """
 
     def gradients(library: Any) -> Any:
         given = {key: translated(library, value) for key, value in options.items()}

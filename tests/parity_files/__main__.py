@@ -4,8 +4,8 @@ by PyTorch, safetensors and NumPy.
     python tests/parity_files
 
 Every dtype, views and expanded tensors, storages that are shared, parameters, state dicts of
-modules and optimizers, plain data, whole modules and other objects; archives with and without checksums, of every protocol of
-pickles, mapped and read, and the format from before version 1.6.
+modules and optimizers, plain data, whole modules and other objects; archives with and without
+checksums, of every protocol of pickles, mapped and read, and the format from before version 1.6.
 """
 
 from __future__ import annotations

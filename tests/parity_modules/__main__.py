@@ -1,8 +1,9 @@
 """Run PyTorch's module database through Candelabra, and write a table of differences: ``python
 tests/parity_modules``.
 
-With ``--device few`` Candelabra computes on that device; PyTorch stays on the CPU. Needs torch 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes
-such an environment.
+With ``--device few`` Candelabra computes on that device; PyTorch stays on the CPU. Needs torch
+2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an
+environment.
 """
 
 from __future__ import annotations

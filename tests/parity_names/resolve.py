@@ -1,4 +1,6 @@
-"""Say which names are there when ``import torch`` is Candelabra: ``python resolve.py NAMES OUT``."""
+"""Say which names are there when ``import torch`` is Candelabra: ``python resolve.py NAMES
+OUT``.
+"""
 
 from __future__ import annotations
 

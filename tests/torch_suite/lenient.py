@@ -34,7 +34,9 @@ class AbsentNameError(Exception):
 
 
 class Absent:
-    """A name that is absent. While files are imported it stands for anything; then its use raises."""
+    """A name that is absent. While files are imported it stands for anything; then its use
+    raises.
+    """
 
     loading = 0
 

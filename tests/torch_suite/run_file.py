@@ -105,7 +105,9 @@ def cases(suite: Any) -> Iterator[unittest.TestCase]:
 
 
 class SparseChecks:
-    """What the harness switches before each test; without sparse tensors there is nothing to check."""
+    """What the harness switches before each test; without sparse tensors there is nothing to
+    check.
+    """
 
     @staticmethod
     def is_enabled() -> bool:

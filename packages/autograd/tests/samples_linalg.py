@@ -1,4 +1,4 @@
-"""Sample arguments for matrix products."""
+"""Sample arguments for matrix products and cdist."""
 
 from __future__ import annotations
 
@@ -16,4 +16,5 @@ SAMPLERS: dict[str, Any] = {
         call(d(4), d(2, 3), d(3, 4), use_gelu=True),
         call(d(2, 1), d(2, 3), d(4, 3).detach().t().requires_grad_(), beta=2, use_gelu=True),
     ],
+    "_cdist_forward": lambda d: [((d(2, 3), d(4, 3), p), {}) for p in (1.0, 1.5, 2.0, 3.0, float("inf"))],
 }

@@ -1,4 +1,4 @@
-"""Sample arguments for resampling, padding, embedding_bag, scatter_reduce and cdist."""
+"""Sample arguments for resampling, padding, embedding_bag and scatter_reduce."""
 
 from __future__ import annotations
 
@@ -132,5 +132,4 @@ SAMPLERS = {
     "_embedding_bag": _bags,
     "_embedding_bag_backward": _bags_backward,
     "scatter_reduce": _scatter_reduce,
-    "_cdist_forward": lambda d: [((d(2, 3), d(4, 3), p), {}) for p in (1.0, 1.5, 2.0, 3.0, float("inf"))],
 }

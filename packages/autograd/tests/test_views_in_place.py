@@ -1,4 +1,6 @@
-"""Views that change in place: their shape with their history, and outputs of functions of several views."""
+"""Views that change in place: their shape with their history, and outputs of functions of
+several views.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Test candelabra.cuda beside devices, streams and memory: several GPUs, sleeping, profiling, NVML."""
+"""Test candelabra.cuda beside devices, streams and memory: several GPUs, sleeping, profiling,
+NVML.
+"""
 
 from __future__ import annotations
 

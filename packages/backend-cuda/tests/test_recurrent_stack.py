@@ -291,7 +291,9 @@ def test_one_call_for_all_layers(cuda, nn):
 
 
 def test_dropout_between_layers(cuda, nn):
-    """With a dropout of 1 after the first layer, only the biases of the second one have an effect."""
+    """With a dropout of 1 after the first layer, only the biases of the second one have an
+    effect.
+    """
     candelabra.manual_seed(0)
     net = nn.LSTM(3, 4, 2, dropout=1.0).to(cuda)
     x, other = candelabra.randn(5, 2, 3, device=cuda), candelabra.randn(5, 2, 3, device=cuda)

@@ -1,4 +1,6 @@
-"""Test special functions on a GPU against the CPU's, over their ranges and for infinities and NaN."""
+"""Test special functions on a GPU against the CPU's, over their ranges and for infinities and
+NaN.
+"""
 
 from __future__ import annotations
 

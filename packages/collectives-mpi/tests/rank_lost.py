@@ -1,5 +1,5 @@
-"""One rank dies. The others must not wait for it: a thread of theirs, as a launcher's health channel,
-or a time limit ends the wait.
+"""One rank dies. The others must not wait for it: a thread of theirs, as a launcher's health
+channel, or a time limit ends the wait.
 """
 
 from __future__ import annotations

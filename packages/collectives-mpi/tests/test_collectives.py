@@ -1,5 +1,5 @@
-"""Every collective, dtype and reduction against NumPy, on two, three and four ranks. The processes of
-one number of ranks run all checks of ``rank_collectives.py``.
+"""Every collective, dtype and reduction against NumPy, on two, three and four ranks. The processes
+of one number of ranks run all checks of ``rank_collectives.py``.
 """
 
 from __future__ import annotations

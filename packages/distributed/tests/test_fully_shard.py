@@ -1,4 +1,6 @@
-"""Test fully_shard: losses as DDP's, memory, mixed precision, meshes, and what PyTorch's has besides."""
+"""Test fully_shard: losses as DDP's, memory, mixed precision, meshes, and what PyTorch's has
+besides.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests import what they share from this folder and from each other, whatever folder they are in."""
+"""Tests import what they share from this folder and from each other, whatever folder they are
+in.
+"""
 
 import sys
 from pathlib import Path

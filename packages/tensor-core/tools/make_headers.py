@@ -2,8 +2,10 @@
 
 ``python make_headers.py FOLDER`` writes, from the rows of the operator catalogue:
 
-- ``FOLDER/candelabra/arguments/FAMILY.hpp``: for each operator a struct with its arguments, for kernels in C++.
-- ``FOLDER/candelabra/positions.hpp``: for each operator a namespace with the positions of its arguments, for shape rules.
+- ``FOLDER/candelabra/arguments/FAMILY.hpp``: for each operator a struct with its arguments, for
+  kernels in C++.
+- ``FOLDER/candelabra/positions.hpp``: for each operator a namespace with the positions of its
+  arguments, for shape rules.
 - ``FOLDER/candelabra/positions.h``: the same positions as C99 enumerators, for kernels in C.
 
 Files whose text would stay the same are left alone, so that nothing is compiled again.

@@ -84,7 +84,9 @@ def test_without_offsets_it_is_a_convolution(random):
 
 
 def test_the_gradient_of_offsets_at_the_border():
-    """At one pixel outside of the image, the derivative towards the image counts, as in torchvision."""
+    """At one pixel outside of the image, the derivative towards the image counts, as in
+    torchvision.
+    """
     x = candelabra.tensor([[[[2.0, 3.0]]]])
     weight, bias, mask = candelabra.ones(1, 1, 1, 1), candelabra.zeros(1), candelabra.zeros(1, 1)
     offset = candelabra.tensor([[[[-1.0, 0.0]], [[0.0, 1.0]]]], requires_grad=True)

@@ -1,4 +1,6 @@
-"""linear-operator: structured matrices are multiplied, solved and decomposed without being built."""
+"""linear-operator: structured matrices are multiplied, solved and decomposed without being
+built.
+"""
 
 from __future__ import annotations
 

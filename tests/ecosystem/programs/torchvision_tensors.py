@@ -1,4 +1,6 @@
-"""torchvision: detection by a small Faster R-CNN, tensors with boxes and masks, and video models."""
+"""torchvision: detection by a small Faster R-CNN, tensors with boxes and masks, and video
+models.
+"""
 
 from __future__ import annotations
 

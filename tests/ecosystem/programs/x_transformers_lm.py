@@ -1,4 +1,6 @@
-"""x-transformers: an autoregressive model with rotary positions and grouped queries learns and generates."""
+"""x-transformers: an autoregressive model with rotary positions and grouped queries learns and
+generates.
+"""
 
 from __future__ import annotations
 

@@ -98,6 +98,14 @@ def test_wide_comments():
         assert _broken(name, f"{mark} short\n") == []
 
 
+def test_wide_docstrings():
+    path = "packages/a/src/a.py"
+    assert _broken(path, f'"""{"word " * 18}."""\n') == []
+    (line,) = _broken(path, f'def f():\n    """{"word " * 19}."""\n')
+    assert line.startswith(f"{path}:2: a line of a docstring of 106 columns")
+    assert _broken(path, f'"""Sum.\n\n>>> {"f(x) " * 30}\n"""\n') == []  # an example
+
+
 def test_arguments_by_number():
     (line,) = _broken("packages/a/src/a.cpp", "const bool amsgrad = call.boolean(10);\n")
     assert "call.boolean(10)" in line

@@ -328,7 +328,9 @@ def test_a_refused_composite_changes_nothing(device):
 
 
 def test_decompositions_of_nothing():
-    """Losses without classes, pooling to nothing and attention without keys, as the CPU has them."""
+    """Losses without classes, pooling to nothing and attention without keys, as the CPU has
+    them.
+    """
     found = []
     for device in ("cpu", "few"):
         scores, ignored = candelabra.zeros(3, 0, device=device), candelabra.full((3,), -100, device=device)

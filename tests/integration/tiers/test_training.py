@@ -1,5 +1,5 @@
-"""Modules, optimizers and small networks on a device with exactly the kernels of the tier "required"
-(few.py): the losses are those of the CPU.
+"""Modules, optimizers and small networks on a device with exactly the kernels of the tier
+"required" (few.py): the losses are those of the CPU.
 """
 
 from __future__ import annotations

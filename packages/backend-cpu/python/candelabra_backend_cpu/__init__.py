@@ -64,13 +64,13 @@ def _require_processor(flags: frozenset[str] | None = None) -> None:
         )
 
 
-def _follow_deterministic(wanted: bool) -> None:
+def _follow_deterministic(mode: bool) -> None:
     """Tell the library whether its results must not depend on the number of threads, whatever that
     costs.
     """
     import ctypes  # here: few programs need it
 
-    ctypes.CDLL(str(library_path())).candelabra_cpu_want_same_bits(int(wanted))
+    ctypes.CDLL(str(library_path())).candelabra_cpu_set_deterministic(int(mode))
 
 
 @_hook

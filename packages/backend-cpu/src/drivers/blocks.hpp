@@ -1,8 +1,8 @@
 // The driver of all elementwise kernels. A kernel is one loop over contiguous arrays. The driver
-// calls it on blocks that fit in L1: it gathers strided operands, converts half precisions and
-// float8 to float32 and back (complex32 to complex64), broadcasts scalars, divides the work among threads, and writes large results
-// with non-temporal stores. One loop per operator and dtype is compiled, not one per combination of
-// strides.
+// calls it on blocks that fit in L1: it gathers strided operands, widens half, float8 and complex32
+// elements and narrows the results, broadcasts scalars, divides the work among threads, and stores
+// large results non-temporally. One loop per operator and dtype is compiled, not one per
+// combination of strides.
 #pragma once
 
 #include <array>

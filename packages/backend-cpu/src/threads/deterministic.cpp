@@ -12,8 +12,8 @@ std::atomic<bool> deterministic{false};
 }  // namespace
 
 // Called by the Python package when the setting changes.
-extern "C" CB_EXPORT void candelabra_cpu_want_same_bits(int32_t wanted) {
-  deterministic = wanted != 0;
+extern "C" CB_EXPORT void candelabra_cpu_set_deterministic(int32_t mode) {
+  deterministic = mode != 0;
 }
 
 namespace candelabra::cpu {

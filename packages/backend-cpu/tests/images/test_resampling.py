@@ -1,5 +1,5 @@
-"""Test _upsample, grid_sampler, padding, embedding_bag, searchsorted, scatter_reduce, cdist and
-cummax beyond the conformance suite: threads, empty tensors, extreme values, rejected arguments.
+"""Test _upsample, grid_sampler, padding, embedding_bag, searchsorted, scatter_reduce and cummax
+beyond the conformance suite: threads, empty tensors, extreme values, rejected arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def threads() -> Iterator[Callable[[int], None]]:
 
 OPERATORS = (
     "_upsample", "_upsample_backward", "grid_sampler", "grid_sampler_backward", "_reflection_replication_pad", "_reflection_replication_pad_backward", "_searchsorted", "scatter_reduce",
-    "_embedding_bag", "_embedding_bag_backward", "_cummax_cummin", "_cdist_forward", "_cdist_backward",
+    "_embedding_bag", "_embedding_bag_backward", "_cummax_cummin",
 )  # fmt: skip
 
 
@@ -80,8 +80,7 @@ def large_calls(dtype: str) -> dict[str, Callable[[], Any]]:
         )
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         calls[f"reduce {reduce}"] = lambda reduce=reduce: ops.scatter_reduce(table, 0, places, rows, reduce)
-    calls["_cdist_forward"] = lambda: ops._cdist_forward(table, rows, 2.0)
-    calls["running extremum"] = lambda: ops._cummax_cummin(table, 0, True)
+    calls["cummax"] = lambda: ops._cummax_cummin(table, 0, True)
     calls["_searchsorted"] = lambda: ops._searchsorted(table.flatten().sort()[0], rows, True, False, None)
     return calls
 
@@ -299,34 +298,3 @@ def test_what_is_not_taken_does_not_count(width: int, padding: str) -> None:
         near = np.isfinite(exact)
         np.testing.assert_allclose(made.numpy()[near], exact[near], rtol=2e-4, atol=2e-5)
         assert (np.isfinite(made.numpy()) == near).mean() > 0.99  # rounding may move a sample onto or off a pixel
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("p", [0.3, 1.5, 3.0, 7.0])
-@pytest.mark.parametrize(
-    ("rows", "others", "terms"), [(3, 1, 4), (5, 7, 3), (9, 63, 130), (4, 65, 2), (70, 130, 1), (2, 3, 0)]
-)
-def test_distances_of_any_norm(rows: int, others: int, terms: int, p: float, dtype: str) -> None:
-    first, second = (
-        random_tensor((rows, terms), dtype, "contiguous", 1),
-        random_tensor((others, terms), dtype, "contiguous", 2),
-    )
-    tolerance = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}[dtype]
-    a, b = wide(first).astype("float64"), wide(second).astype("float64")
-    expected = (np.abs(a[:, None] - b[None]) ** p).sum(-1) ** (1 / p)
-    np.testing.assert_allclose(wide(ops._cdist_forward(first, second, p)), expected, rtol=tolerance, atol=0)
-    np.testing.assert_allclose(
-        wide(ops._pdist_forward(first, p)),
-        ((np.abs(a[:, None] - a[None]) ** p).sum(-1) ** (1 / p))[np.triu_indices(rows, 1)],
-        rtol=tolerance,
-        atol=0,
-    )
-
-
-def test_distances_to_what_is_not_finite() -> None:
-    x = candelabra.tensor(
-        [[0.0, 1.0], [np.inf, 1.0], [np.nan, 0.0], [-np.inf, np.inf], [0.0, 1.0]], dtype=candelabra.float64
-    )
-    with np.errstate(invalid="ignore"):
-        expected = (np.abs(wide(x)[:, None] - wide(x)[None]) ** 3).sum(-1) ** (1 / 3)
-    np.testing.assert_allclose(wide(ops._cdist_forward(x, x, 3.0)), expected, rtol=1e-14)

@@ -1,4 +1,6 @@
-"""The library that products use is chosen once on a machine, so that processes give the same bits."""
+"""The library that products use is chosen once on a machine, so that processes give the same
+bits.
+"""
 
 from __future__ import annotations
 

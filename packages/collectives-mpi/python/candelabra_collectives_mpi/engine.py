@@ -32,7 +32,9 @@ _abandoned: list[list[Tensor | None]] = []
 
 
 def _failure_of(error: RuntimeError) -> Exception:
-    """Return what to raise for an error of a collective: the reason alone, without the operation."""
+    """Return what to raise for an error of a collective: the reason alone, without the
+    operation.
+    """
     reason, timed_out = library.failure()
     if isinstance(error, NotImplementedError) or not reason or not str(error).endswith(reason):
         return error
@@ -304,7 +306,9 @@ class Engine:
         library.functions().candelabra_mpi_fail(message.encode())
 
     def describe(self) -> str:
-        """Return the operation that runs, such as ``all_reduce(float32 8) (number 3)``, or ``""``."""
+        """Return the operation that runs, such as ``all_reduce(float32 8) (number 3)``, or
+        ``""``.
+        """
         text = ctypes.create_string_buffer(256)
         library.functions().candelabra_mpi_describe(text, len(text))
         return text.value.decode()
@@ -314,5 +318,7 @@ class Engine:
         return library.version()
 
     def stop(self) -> None:
-        """Forget the device. MPI itself runs until the process ends, since it cannot start twice."""
+        """Forget the device. MPI itself runs until the process ends, since it cannot start
+        twice.
+        """
         self._device = None

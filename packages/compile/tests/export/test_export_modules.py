@@ -28,7 +28,9 @@ def copies(args):
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-@pytest.mark.parametrize(("layer", "args"), CASES, ids=[f"{type(layer).__name__}{k}" for k, (layer, _) in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("layer", "args"), CASES, ids=[f"{type(layer).__name__}{k}" for k, (layer, _) in enumerate(CASES)]
+)
 def test_layers(layer, args, mode):
     layer.train(mode == "train")
     before = {name: value.clone() for name, value in layer.state_dict().items()}
@@ -66,7 +68,9 @@ class Block(nn.Module):
 class ResNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
+        )
         self.blocks = nn.Sequential(Block(8, 1), Block(8, 2), nn.Dropout(0.2))
         self.pool, self.head = nn.AdaptiveAvgPool2d(1), nn.Linear(16, 5)
 

@@ -1,4 +1,6 @@
-"""The generated code. The expected texts are those of PyTorch 2.13, with the name of the package."""
+"""The generated code. The expected texts are those of PyTorch 2.13, with the name of the
+package.
+"""
 
 import collections
 import enum

@@ -88,7 +88,7 @@ enum cb_dtype {
   CB_FLOAT8_E4M3FNUZ = 17,
   CB_FLOAT8_E5M2FNUZ = 18,
   CB_FLOAT8_E8M0FNU = 19,
-  CB_COMPLEX32 = 20, /* two binary16: real, imaginary */
+  CB_COMPLEX32 = 20,  /* two binary16: real, imaginary */
   CB_DTYPE_COUNT = 21 /* dtypes of this minor version; later dtypes are numbered from here */
 };
 

@@ -13,6 +13,7 @@ class dtype:
     itemsize: int
     name: str
     _number: int
+    _float8_format: tuple[int, int, int, int] | None
     def to_real(self) -> dtype: ...
     def to_complex(self) -> dtype: ...
 

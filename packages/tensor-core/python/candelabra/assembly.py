@@ -199,9 +199,9 @@ ops: Any = Operators()
 NOT_OVERRIDABLE = frozenset(
     {"__dir__", "__init_subclass__", "__class_getitem__", "__getattr__", "as_subclass", "new", "new_tensor"}
 )
-#: Functions that ``__torch_function__`` does not take over, as in PyTorch: they ask what an object
-#: is.
-PLAIN_FUNCTIONS = frozenset({"is_storage", "is_tensor", "typename"})
+#: Functions whose calls ask no overrides: those that ask what an object is, as in PyTorch, and
+#: einsum, which asks them itself.
+PLAIN_FUNCTIONS = frozenset({"einsum", "is_storage", "is_tensor", "typename"})
 
 
 def assemble(tensor: Any) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 A communicator joins the ranks of a group of processes. Its collectives are queued on the current
 stream of its device, like operators. All ranks must call them in the same order. The backend
-implements them: by NCCL for ``cuda``. `load_library` adds those of another library: MPI for ``cpu``,
-of the package candelabra-collectives-mpi.
+implements them: by NCCL for ``cuda``. `load_library` adds those of another library: MPI for
+``cpu``, of the package candelabra-collectives-mpi.
 
 >>> import candelabra
 >>> candelabra.communication.is_available("cpu")

@@ -1,7 +1,7 @@
 """Fake tensors: tensors with a shape, a dtype and any device, and without memory.
 
-Within a :class:`FakeTensorMode`, operators compute shapes only, as on the device ``meta``, and their
-results say on which device they would be. The device's backend need not be installed.
+Within a :class:`FakeTensorMode`, operators compute shapes only, as on the device ``meta``, and
+their results say on which device they would be. The device's backend need not be installed.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ _FORMATS = {
 
 
 def _format(type: dtype) -> tuple[float, float, float, float] | None:
-    """Return the largest number, the distance from 1 to the next, the smallest normal number, the resolution."""
+    """Return the largest number, the distance from 1 to the next, the smallest normal number,
+    the resolution.
+    """
     if type.name in _FORMATS:
         digits, largest, smallest, decimals = _FORMATS[type.name]
         step = 2.0 ** (1 - digits)

@@ -245,7 +245,7 @@ def _members() -> Iterator[tuple[str, Any, str, Any]]:
 
 
 def _is_overridable(member: Any, namespace: Any) -> bool:
-    if isinstance(member, _OVERRIDABLE):
+    if isinstance(member, _OVERRIDABLE) or member is candelabra.einsum:  # einsum asks them itself
         return True
     return namespace is _C.Tensor and isinstance(member, (types.MethodDescriptorType, types.WrapperDescriptorType))
 

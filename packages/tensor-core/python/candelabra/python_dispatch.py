@@ -156,7 +156,8 @@ def transform_subclass(
 
 
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """Return what an operator must return, where ``__torch_dispatch__`` of a wrapper computed `out`.
+    """Return what an operator must return, where ``__torch_dispatch__`` of a wrapper computed
+    `out`.
 
     An operator that writes to an argument returns this argument. The result of a view shares the
     storage of its argument, so that programs that compare storages see the view.

@@ -75,8 +75,8 @@ def get_type_hints(
     localns: dict[str, Any] | None = None,
     include_extras: bool = False,
 ) -> dict[str, Any]:
-    """Return the type hints of a function, class or module, as `typing.get_type_hints` does, also of
-    Candelabra's.
+    """Return the type hints of a function, class or module, as `typing.get_type_hints` does, also
+    of Candelabra's.
 
     Parameters
     ----------

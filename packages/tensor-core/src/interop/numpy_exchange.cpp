@@ -168,7 +168,8 @@ Ref<> array_on(TensorObject* tensor) {
 
 void check_numpy_dtype(const TensorObject& tensor) {
   check(buffer_format(tensor.dtype), PyExc_TypeError, "Got unsupported ScalarType ", info(tensor.dtype).type_name,
-        ": NumPy has no ", name(tensor.dtype), "; use tensor.float().numpy()");
+        ": NumPy has no ", name(tensor.dtype), "; use tensor.",
+        is_complex(tensor.dtype) ? "to(candelabra.complex64)" : "float()", ".numpy()");
 }
 
 Ref<> shared_array(TensorObject* tensor) {

@@ -68,7 +68,8 @@ class Program {
   std::shared_ptr<Recorder> shared_recording() { return recording_; }
 
  private:
-  // Block: memory of its own from its first use to its last. New: the same, and it outlives the call.
+  // Block: memory of its own from its first use to its last. New: the same, and it outlives the
+  // call.
   enum class Place : uint8_t { None, Input, Existing, Arena, Block, New, Constant };
   struct Planned {
     Place place = Place::None;

@@ -1,5 +1,5 @@
-"""``python -m candelabra.backends`` for authors: new, contract, docs, and the summary of --verify. What
-the templates in C and C++ build is tested in tests/examples.
+"""``python -m candelabra.backends`` for authors: new, contract, docs, and the summary of --verify.
+What the templates in C and C++ build is tested in tests/examples.
 """
 
 from __future__ import annotations

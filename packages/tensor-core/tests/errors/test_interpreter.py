@@ -1,4 +1,6 @@
-"""The end of the interpreter, sub-interpreters, and capsules of others: nothing ends the process."""
+"""The end of the interpreter, sub-interpreters, and capsules of others: nothing ends the
+process.
+"""
 
 from __future__ import annotations
 

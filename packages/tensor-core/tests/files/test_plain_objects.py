@@ -1,4 +1,6 @@
-"""Plain objects of Python and NumPy in files: sets, dates, arrays, namespaces, and what is refused."""
+"""Plain objects of Python and NumPy in files: sets, dates, arrays, namespaces, and what is
+refused.
+"""
 
 from __future__ import annotations
 

@@ -49,13 +49,11 @@ def test_bfloat16():
     assert found.dtype is c.bfloat16 and found.tolist() == [1.0, -2.0]
 
 
-@pytest.mark.parametrize("dtype", ["F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "F6_E2M3"])
+@pytest.mark.parametrize("dtype", ["F4", "F6_E2M3"])
 def test_dtypes_that_are_not_there(dtype, tmp_path):
     data = made({"x": tensor(dtype, (8,), 0, 8), "y": tensor("F32", (1,), 8, 12)}, bytes(12))
     for load in (safetensors.load, lambda data: c.load(io.BytesIO(data))):
-        with pytest.raises(
-            FileError, match=rf"'x' is of the dtype {dtype}, which is not there.*float16 and candelabra.bfloat16"
-        ):
+        with pytest.raises(FileError, match=rf"'x' is of the dtype {dtype}, which is not there.*those of float8"):
             load(data)
     (tmp_path / "x").write_bytes(data)
     with safetensors.safe_open(tmp_path / "x") as file:

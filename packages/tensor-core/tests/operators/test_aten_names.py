@@ -38,23 +38,3 @@ class Foreign:
 def test_questions_are_not_taken_over():
     assert not candelabra.is_tensor(Foreign())
     assert not candelabra.is_storage(Foreign())
-
-
-class Described:
-    """A dtype that no tensor has."""
-
-    def __init__(self, name, is_signed=True):
-        self.name, self.is_signed, self.itemsize, self.is_complex = name, is_signed, 1, False
-
-
-@pytest.mark.parametrize(
-    "name, largest, eps", [("float8_e4m3fn", 448, 0.125), ("float8_e5m2", 57344, 0.25), ("float8_e4m3fnuz", 240, 0.125)]
-)
-def test_finfo_of_float8(name, largest, eps):
-    found = candelabra.finfo(Described(name))
-    assert (found.max, found.min, found.eps, found.bits) == (largest, -largest, eps, 8)
-
-
-def test_finfo_of_unsigned_exponents():
-    found = candelabra.finfo(Described("float8_e8m0fnu", is_signed=False))
-    assert (found.min, found.tiny) == (2.0**-127, 2.0**-127)

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import candelabra
 import pytest
+
+import candelabra
 
 
 @pytest.mark.parametrize("name", ["hstack", "vstack", "dstack", "column_stack"])

@@ -55,7 +55,9 @@ def in_cpp(tool, name: str) -> str:
 
 
 def namespace_of(tool, name: str) -> str:
-    """``_fused_adam_`` is ``fused_adam``; an operator beside one of the same name is ``bernoulli_in_place``."""
+    """``_fused_adam_`` is ``fused_adam``; an operator beside one of the same name is
+    ``bernoulli_in_place``.
+    """
     in_place = "_in_place" if name.endswith("_") and name[:-1] in OPERATORS else ""
     return in_cpp(tool, name.strip("_") + in_place)
 

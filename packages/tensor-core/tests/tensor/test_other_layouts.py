@@ -33,8 +33,7 @@ def test_methods_of_sparse_tensors(name):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("to_sparse", "sparse"), ("to_sparse_csr", "sparse"), ("sparse_mask", "sparse"), ("q_scale", "quantized"),
-     ("int_repr", "quantized"), ("qscheme", "quantized"), ("to_mkldnn", "oneDNN"), ("to_padded_tensor", "nested"),
-     ("chalf", "complex32")],
+     ("int_repr", "quantized"), ("qscheme", "quantized"), ("to_mkldnn", "oneDNN"), ("to_padded_tensor", "nested")],
 )  # fmt: skip
 def test_methods_that_make_what_is_not_there(name, kind):
     with pytest.raises(NotImplementedError, match=f"{name}.*Candelabra has no .*{kind}"):

@@ -1,9 +1,7 @@
 """Type promotion: every pair of dtypes, with and without dimensions, and numbers, against PyTorch's
 results.
 
-The tables were printed by ``torch.result_type`` and ``torch.can_cast`` of PyTorch 2.13. It has a
-complex32 where the tables say ``c8`` for half-precision tensors and complex operands without
-dimensions; Candelabra has no such dtype and takes complex64.
+The tables were printed by ``torch.result_type`` and ``torch.can_cast`` of PyTorch 2.13.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ CODES = {
     "bf": candelabra.bfloat16,
     "f4": candelabra.float32,
     "f8": candelabra.float64,
+    "c4": candelabra.complex32,
     "c8": candelabra.complex64,
     "c16": candelabra.complex128,
 }
@@ -33,33 +32,35 @@ NAMES = [str(dtype) for dtype in DTYPES]
 
 # Both operands with dimensions (or both without): one row for the first, one column for the second.
 DIMENSIONED = """
-     b1  u1  i1  i2  i4  i8  f2  bf  f4  f8  c8 c16
-     u1  u1  i2  i2  i4  i8  f2  bf  f4  f8  c8 c16
-     i1  i2  i1  i2  i4  i8  f2  bf  f4  f8  c8 c16
-     i2  i2  i2  i2  i4  i8  f2  bf  f4  f8  c8 c16
-     i4  i4  i4  i4  i4  i8  f2  bf  f4  f8  c8 c16
-     i8  i8  i8  i8  i8  i8  f2  bf  f4  f8  c8 c16
-     f2  f2  f2  f2  f2  f2  f2  f4  f4  f8  c8 c16
-     bf  bf  bf  bf  bf  bf  f4  bf  f4  f8  c8 c16
-     f4  f4  f4  f4  f4  f4  f4  f4  f4  f8  c8 c16
-     f8  f8  f8  f8  f8  f8  f8  f8  f8  f8 c16 c16
-     c8  c8  c8  c8  c8  c8  c8  c8  c8 c16  c8 c16
-    c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
+     b1  u1  i1  i2  i4  i8  f2  bf  f4  f8  c4  c8 c16
+     u1  u1  i2  i2  i4  i8  f2  bf  f4  f8  c4  c8 c16
+     i1  i2  i1  i2  i4  i8  f2  bf  f4  f8  c4  c8 c16
+     i2  i2  i2  i2  i4  i8  f2  bf  f4  f8  c4  c8 c16
+     i4  i4  i4  i4  i4  i8  f2  bf  f4  f8  c4  c8 c16
+     i8  i8  i8  i8  i8  i8  f2  bf  f4  f8  c4  c8 c16
+     f2  f2  f2  f2  f2  f2  f2  f4  f4  f8  c4  c8 c16
+     bf  bf  bf  bf  bf  bf  f4  bf  f4  f8  c8  c8 c16
+     f4  f4  f4  f4  f4  f4  f4  f4  f4  f8  c8  c8 c16
+     f8  f8  f8  f8  f8  f8  f8  f8  f8  f8 c16 c16 c16
+     c4  c4  c4  c4  c4  c4  c4  c8  c8 c16  c4  c8 c16
+     c8  c8  c8  c8  c8  c8  c8  c8  c8 c16  c8  c8 c16
+    c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
 """
 # The first operand with dimensions, the second without.
 ZERO_DIMENSIONAL = """
-     b1  u1  i1  i2  i4  i8  f2  bf  f4  f8  c8 c16
-     u1  u1  u1  u1  u1  u1  f2  bf  f4  f8  c8 c16
-     i1  i1  i1  i1  i1  i1  f2  bf  f4  f8  c8 c16
-     i2  i2  i2  i2  i2  i2  f2  bf  f4  f8  c8 c16
-     i4  i4  i4  i4  i4  i4  f2  bf  f4  f8  c8 c16
-     i8  i8  i8  i8  i8  i8  f2  bf  f4  f8  c8 c16
-     f2  f2  f2  f2  f2  f2  f2  f2  f2  f2  c8  c8
-     bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  c8  c8
-     f4  f4  f4  f4  f4  f4  f4  f4  f4  f4  c8  c8
-     f8  f8  f8  f8  f8  f8  f8  f8  f8  f8 c16 c16
-     c8  c8  c8  c8  c8  c8  c8  c8  c8  c8  c8  c8
-    c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
+     b1  u1  i1  i2  i4  i8  f2  bf  f4  f8  c4  c8 c16
+     u1  u1  u1  u1  u1  u1  f2  bf  f4  f8  c4  c8 c16
+     i1  i1  i1  i1  i1  i1  f2  bf  f4  f8  c4  c8 c16
+     i2  i2  i2  i2  i2  i2  f2  bf  f4  f8  c4  c8 c16
+     i4  i4  i4  i4  i4  i4  f2  bf  f4  f8  c4  c8 c16
+     i8  i8  i8  i8  i8  i8  f2  bf  f4  f8  c4  c8 c16
+     f2  f2  f2  f2  f2  f2  f2  f2  f2  f2  c4  c4  c4
+     bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  c8  c8  c8
+     f4  f4  f4  f4  f4  f4  f4  f4  f4  f4  c8  c8  c8
+     f8  f8  f8  f8  f8  f8  f8  f8  f8  f8 c16 c16 c16
+     c4  c4  c4  c4  c4  c4  c4  c4  c4  c4  c4  c4  c4
+     c8  c8  c8  c8  c8  c8  c8  c8  c8  c8  c8  c8  c8
+    c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
 """
 # A tensor and the numbers True, 1, 1.5, 1j: the tensor with and without dimensions alike.
 NUMBERS = """
@@ -69,26 +70,28 @@ NUMBERS = """
      i2  i2  f4  c8
      i4  i4  f4  c8
      i8  i8  f4  c8
-     f2  f2  f2  c8
+     f2  f2  f2  c4
      bf  bf  bf  c8
      f4  f4  f4  c8
      f8  f8  f8 c16
+     c4  c4  c4  c4
      c8  c8  c8  c8
     c16 c16 c16 c16
 """
 CAN_CAST = """
-    1 1 1 1 1 1 1 1 1 1 1 1
-    0 1 1 1 1 1 1 1 1 1 1 1
-    0 1 1 1 1 1 1 1 1 1 1 1
-    0 1 1 1 1 1 1 1 1 1 1 1
-    0 1 1 1 1 1 1 1 1 1 1 1
-    0 1 1 1 1 1 1 1 1 1 1 1
-    0 0 0 0 0 0 1 1 1 1 1 1
-    0 0 0 0 0 0 1 1 1 1 1 1
-    0 0 0 0 0 0 1 1 1 1 1 1
-    0 0 0 0 0 0 1 1 1 1 1 1
-    0 0 0 0 0 0 0 0 0 0 1 1
-    0 0 0 0 0 0 0 0 0 0 1 1
+    1 1 1 1 1 1 1 1 1 1 1 1 1
+    0 1 1 1 1 1 1 1 1 1 1 1 1
+    0 1 1 1 1 1 1 1 1 1 1 1 1
+    0 1 1 1 1 1 1 1 1 1 1 1 1
+    0 1 1 1 1 1 1 1 1 1 1 1 1
+    0 1 1 1 1 1 1 1 1 1 1 1 1
+    0 0 0 0 0 0 1 1 1 1 1 1 1
+    0 0 0 0 0 0 1 1 1 1 1 1 1
+    0 0 0 0 0 0 1 1 1 1 1 1 1
+    0 0 0 0 0 0 1 1 1 1 1 1 1
+    0 0 0 0 0 0 0 0 0 0 1 1 1
+    0 0 0 0 0 0 0 0 0 0 1 1 1
+    0 0 0 0 0 0 0 0 0 0 1 1 1
 """
 
 
@@ -110,19 +113,19 @@ def make(dtype: candelabra.dtype, dimensioned: bool) -> candelabra.Tensor:
     return candelabra.empty((2,) if dimensioned else (), dtype=dtype, device="cpu")
 
 
-@pytest.mark.parametrize("first", range(12), ids=NAMES)
+@pytest.mark.parametrize("first", range(13), ids=NAMES)
 def test_promote_types(first: int) -> None:
     got = [candelabra.promote_types(DTYPES[first], second) for second in DTYPES]
     assert got == [CODES[code] for code in rows(DIMENSIONED)[first]]
 
 
-@pytest.mark.parametrize("first", range(12), ids=NAMES)
+@pytest.mark.parametrize("first", range(13), ids=NAMES)
 def test_can_cast(first: int) -> None:
     got = [candelabra.can_cast(DTYPES[first], second) for second in DTYPES]
     assert got == [code == "1" for code in rows(CAN_CAST)[first]]
 
 
-@pytest.mark.parametrize("first", range(12), ids=NAMES)
+@pytest.mark.parametrize("first", range(13), ids=NAMES)
 @pytest.mark.parametrize(
     ("dimensions", "table"),
     [((True, True), DIMENSIONED), ((False, False), DIMENSIONED), ((True, False), ZERO_DIMENSIONAL)],
@@ -135,7 +138,7 @@ def test_result_type_of_tensors(backend: str, first: int, dimensions: tuple[bool
         assert candelabra.result_type(b, a) == CODES[code]
 
 
-@pytest.mark.parametrize("first", range(12), ids=NAMES)
+@pytest.mark.parametrize("first", range(13), ids=NAMES)
 @pytest.mark.parametrize("dimensioned", [True, False])
 def test_result_type_with_numbers(backend: str, first: int, dimensioned: bool) -> None:
     tensor = make(DTYPES[first], dimensioned)
@@ -169,7 +172,7 @@ def test_promotion_is_commutative_and_idempotent() -> None:
         assert candelabra.promote_types(joined, a) == joined
 
 
-@pytest.mark.parametrize("first", range(12), ids=NAMES)
+@pytest.mark.parametrize("first", range(13), ids=NAMES)
 def test_mul_computes_in_the_promoted_dtype(backend: str, first: int) -> None:
     for table, dimensioned in ((DIMENSIONED, True), (ZERO_DIMENSIONAL, False)):
         a = candelabra.ones(2, dtype=DTYPES[first])

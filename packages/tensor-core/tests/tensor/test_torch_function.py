@@ -457,3 +457,15 @@ def test_is_tensor_method_or_property():
     assert overrides.is_tensor_method_or_property(Tensor.size)
     assert overrides.is_tensor_method_or_property(Tensor.shape.__get__)
     assert not overrides.is_tensor_method_or_property(candelabra.zeros)
+
+
+@pytest.mark.parametrize("give", [lambda *o: o, lambda *o: (o,), lambda *o: (list(o),)])
+def test_einsum_unpacks_its_operands_first(give):
+    class Seen:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function, args
+
+    other, ones = Seen(), candelabra.ones(2)
+    assert candelabra.einsum("i,i->", *give(other, ones)) == (candelabra.einsum, ("i,i->", other, ones))
+    assert candelabra.einsum("i,i->", *give(ones, ones)).item() == 2.0

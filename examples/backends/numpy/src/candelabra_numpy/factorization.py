@@ -1,4 +1,6 @@
-"""Factorizations of matrices by LAPACK, through NumPy and SciPy, one matrix of the batch at a time."""
+"""Factorizations of matrices by LAPACK, through NumPy and SciPy, one matrix of the batch at a
+time.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def _windows(
 
 
 def _adaptive(sizes: Ints, outputs: Ints) -> Iterator[tuple[Ints, Array]]:
-    """Yield each output index with its part of the plane. Parts overlap if the sizes do not divide."""
+    """Yield each output index with its part of the plane. Parts overlap if the sizes do not
+    divide.
+    """
     for output in product(*map(range, outputs)):
         ranges = [range(o * n // m, -(-(o + 1) * n // m)) for o, n, m in zip(output, sizes, outputs, strict=True)]
         yield output, np.ravel_multi_index(np.meshgrid(*ranges, indexing="ij"), sizes).ravel()

@@ -1,4 +1,6 @@
-"""Device type ``opencl``: a plugin with one hook, which names the shared library beside this file."""
+"""Device type ``opencl``: a plugin with one hook, which names the shared library beside this
+file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The probe of the entry-point group ``candelabra.accelerators``: whether there is an OpenCL device.
+"""The probe of the entry-point group ``candelabra.accelerators``: whether there is an OpenCL
+device.
 
 It does not import the plugin. A process of its own asks the ICD loader, because drivers start
 threads, which a fork of the program would lose, and because some drivers crash.
@@ -16,8 +17,8 @@ VENDORS = Path("/etc/OpenCL/vendors")
 
 
 def intel_runtime() -> Path | None:
-    """Return the folder of the runtime that ``pip install intel-opencl-rt intel-cmplr-lib-rt`` has put
-    into this environment, where the system has no OpenCL driver and the user names no loader.
+    """Return the folder of the runtime that ``pip install intel-opencl-rt intel-cmplr-lib-rt`` has
+    put into this environment, where the system has no OpenCL driver and the user names no loader.
     """
     named = os.environ.get("CANDELABRA_OPENCL_LIBRARY") or os.environ.get("OCL_ICD_VENDORS")
     if named or any(VENDORS.glob("*.icd")):

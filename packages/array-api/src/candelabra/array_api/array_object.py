@@ -25,7 +25,8 @@ class Array(Tensor):
     It is a Tensor: on the tape, on any device, taken by every function of Candelabra. What differs:
 
     - Data types promote whatever the shapes: a zero-dimensional array counts as any other.
-    - Slices may have a negative step. Integer arrays of every data type index (uint8 too, which is a mask in PyTorch).
+    - Slices may have a negative step. Integer arrays of every data type index (uint8 too, which is
+      a mask in PyTorch).
     - ``//`` and ``%`` give what the standard asks for infinities and signed zeros.
     - ``size`` is the number of elements; it can still be called, as in PyTorch.
     - ``T`` is for matrices only.

@@ -229,7 +229,9 @@ def history_of_view(view: Tensor) -> None:
 
 
 def install() -> None:
-    """Install the autograd functions of in-place operators, and register :func:`history_of_view`."""
+    """Install the autograd functions of in-place operators, and register
+    :func:`history_of_view`.
+    """
     for name in AUTOGRAD_FUNCTIONS:
         operator = OPERATORS[name]
         changing = operator if only_changes(operator) else operator.inplace

@@ -222,7 +222,9 @@ class AccumulateGrad:
 
 
 def accumulate_node(leaf: Tensor) -> AccumulateGrad:
-    """Return the AccumulateGrad node of a leaf; the same object while it is referenced or has hooks."""
+    """Return the AccumulateGrad node of a leaf; the same object while it is referenced or has
+    hooks.
+    """
     hooks = leaf_hooks(leaf)
     made = hooks.active_node()
     if made is None:

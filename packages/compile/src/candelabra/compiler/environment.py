@@ -150,7 +150,9 @@ class Environment:
         return not kind.__module__.startswith("candelabra") and not self._names.isdisjoint(slots)
 
     def _module(self, module: ModuleType) -> list[Any]:
-        """Guard what the code names of a module; of an installed one, numbers and the like alone."""
+        """Guard what the code names of a module; of an installed one, numbers and the like
+        alone.
+        """
         file = getattr(module, "__file__", None)
         if is_inside(file):
             return []

@@ -73,7 +73,9 @@ class RanCode:
 
 
 def _has_effect(function: Any) -> bool:
-    """Return whether a built-in function prints, writes to a file, reads a clock or draws a number."""
+    """Return whether a built-in function prints, writes to a file, reads a clock or draws a
+    number.
+    """
     if function is print or function is os.urandom or getattr(function, "__module__", None) == "time":
         return True
     owner = getattr(function, "__self__", None)

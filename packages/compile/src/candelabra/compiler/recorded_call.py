@@ -92,7 +92,9 @@ class RecordedCall:
         self.living = set(self.recording.living) - known
 
     def changes_arguments(self) -> bool:
-        """Return whether the call changed the containers of its arguments, or the forms of tensors."""
+        """Return whether the call changed the containers of its arguments, or the forms of
+        tensors.
+        """
         tensors: list[Tensor] = []
         positional = tuple(describe(value, tensors) for value in self.args)
         keywords = tuple((name, describe(value, tensors)) for name, value in self.kwargs.items())

@@ -1,4 +1,6 @@
-"""Shapes of a program from a file: its operators' shape rules compute them again, without memory."""
+"""Shapes of a program from a file: its operators' shape rules compute them again, without
+memory.
+"""
 
 from __future__ import annotations
 

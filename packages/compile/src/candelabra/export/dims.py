@@ -70,7 +70,9 @@ class Dim:
 
     def __mul__(self, other: int) -> Dim:
         if type(other) is not int or other <= 0:
-            raise NotImplementedError(f"Attempted to multiply {other} with {self.__name__}, where a positive integer was expected")
+            raise NotImplementedError(
+                f"Attempted to multiply {other} with {self.__name__}, where a positive integer was expected"
+            )
         return self._derived(other, 0)
 
     __rmul__ = __mul__
@@ -208,7 +210,9 @@ def _take(shapes: Shapes, leaf: int, dim: int, size: int, wanted: Any, name: str
         raise ExportError(f"dynamic_shapes has {wanted!r} for dimension {dim} of {name}; it takes Dim, int or None")
     known = shapes.example.setdefault(symbol.name, value)
     if known != value:
-        raise ExportError(f"{symbol.name} is {known} and {value} in the example; dimension {dim} of {name} needs another Dim")
+        raise ExportError(
+            f"{symbol.name} is {known} and {value} in the example; dimension {dim} of {name} needs another Dim"
+        )
     if not symbol.allows(value):
         raise ExportError(f"{symbol.name} is {value} in the example, outside of {symbol.least} to {symbol.most}")
     shapes.symbols[symbol.name] = symbol

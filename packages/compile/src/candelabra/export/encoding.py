@@ -149,7 +149,9 @@ class Decoder:
             raise FileError("a parameter or a buffer makes no sense")
         if kind == "parameter" and not isinstance(tensor, candelabra.nn.Parameter):
             raise FileError(f"parameter {_text(name)} is none")
-        return State(self._define(value, tensor.dtype, list(tensor.shape)), kind, _text(name, 4096), tensor, is_persistent)
+        return State(
+            self._define(value, tensor.dtype, list(tensor.shape)), kind, _text(name, 4096), tensor, is_persistent
+        )
 
     def _input(self, one: Any) -> Input:
         if type(one) is not list or len(one) not in (2, 5):
@@ -175,7 +177,12 @@ class Decoder:
     def _node(self, one: list[Any], files: list[str]) -> Node:
         name, args, kwargs, outputs, is_single, file, line = one
         op = self._operator(name)
-        if type(args) is not list or type(kwargs) is not list or type(outputs) is not list or type(is_single) is not bool:
+        if (
+            type(args) is not list
+            or type(kwargs) is not list
+            or type(outputs) is not list
+            or type(is_single) is not bool
+        ):
             raise FileError(f"a call of {name} makes no sense")
         if len(args) > len(op.parameters) or (is_single and len(outputs) != 1):
             raise FileError(f"a call of {name} has {len(args)} arguments and {len(outputs)} results")
@@ -211,7 +218,9 @@ class Decoder:
         if type(value) is list and depth < 8:
             return [self._argument(entry, depth + 1, is_plain) for entry in value]
         if type(value) is not tuple:
-            if isinstance(value, bool | int | float | complex | str | type(None) | candelabra.dtype | candelabra.device):
+            if isinstance(
+                value, bool | int | float | complex | str | type(None) | candelabra.dtype | candelabra.device
+            ):
                 return value
             raise FileError(f"an argument is a {type(value).__name__}")
         kind = value[0] if value else None
@@ -232,7 +241,11 @@ class Decoder:
         return number
 
     def _size(self, of: Any, factor: Any, divisor: Any, offset: Any, rounds_up: Any, is_float: Any) -> Size:
-        if type(of) is not list or not 0 < len(of) <= 8 or any(type(place) is not list or len(place) != 2 for place in of):
+        if (
+            type(of) is not list
+            or not 0 < len(of) <= 8
+            or any(type(place) is not list or len(place) != 2 for place in of)
+        ):
             raise FileError("a size that follows from none")
         places = tuple((self._known(value), _number(dim)) for value, dim in of)
         if any(dim >= len(self._described[value].sizes) for value, dim in places) or _number(divisor) == 0:

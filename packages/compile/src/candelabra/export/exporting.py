@@ -102,7 +102,9 @@ def exported_graph(
         if not shapes.optional:
             raise
         # Sizes of Dim.AUTO are fixed if the program does not work with others.
-        by_leaf = [{dim: one for dim, one in sizes.items() if one.symbol not in shapes.optional} for sizes in shapes.by_leaf]
+        by_leaf = [
+            {dim: one for dim, one in sizes.items() if one.symbol not in shapes.optional} for sizes in shapes.by_leaf
+        ]
         symbols = {name: symbol for name, symbol in shapes.symbols.items() if name not in shapes.optional}
         shapes = Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, set())
         recording = recorder.record_all(shapes)
@@ -242,9 +244,7 @@ def _parameter_names(signature: Callable[..., Any], names: list[str]) -> list[st
         parameters = inspect.signature(signature).parameters.values()
     except (TypeError, ValueError):
         return names
-    return names + [
-        one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD and one.name not in names
-    ]
+    return names + [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD and one.name not in names]
 
 
 def _name_of(path: Any) -> str:
@@ -260,7 +260,9 @@ def _inputs(leaves: list[Any], names: list[str], values: list[int | None], shape
         seen[name] = seen.get(name, 0) + 1
         unique = name if seen[name] == 1 else f"{name}_{seen[name]}"
         if not isinstance(leaf, Tensor):
-            if not isinstance(leaf, bool | int | float | complex | str | type(None) | candelabra.dtype | candelabra.device):
+            if not isinstance(
+                leaf, bool | int | float | complex | str | type(None) | candelabra.dtype | candelabra.device
+            ):
                 raise ExportError(f"argument {name} is a {type(leaf).__name__}; arguments are tensors and plain values")
             inputs.append(Input(unique, None, constant=leaf))
             continue
@@ -274,4 +276,3 @@ def _device(tensors: list[Tensor]) -> candelabra.device:
         if tensor.ndim > 0 or tensor.device.type != "cpu":
             return tensor.device
     return candelabra.get_default_device()
-

@@ -22,8 +22,8 @@ _KNOWN_NAMESPACES = ("torchvision",)
 def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = None) -> None:
     """Save a program with its parameters and buffers.
 
-    The file is an archive of `candelabra.save`: a description in JSON, and the bytes of the tensors,
-    which are mapped when it is loaded.
+    The file is an archive of `candelabra.save`: a description in JSON, and the bytes of the
+    tensors, which are mapped when it is loaded.
 
     Parameters
     ----------
@@ -52,7 +52,9 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
     tensor([0., 0.])
     """
     if not isinstance(ep, ExportedProgram):
-        raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
+        raise TypeError(
+            f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
+        )
     content = encoded(ep._graph)
     content["extra_files"] = dict(extra_files or {})
     serialization.save(content, f)

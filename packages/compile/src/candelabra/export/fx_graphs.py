@@ -41,7 +41,10 @@ def graph_module(graph: Graph) -> fx.GraphModule:
             return nodes[value.value]
         if type(value) is not Size:
             return value
-        sizes = [made.call_function(operator.getitem, (made.call_function(getattr, (nodes[v], "shape")), d)) for v, d in value.of]
+        sizes = [
+            made.call_function(operator.getitem, (made.call_function(getattr, (nodes[v], "shape")), d))
+            for v, d in value.of
+        ]
         number = sizes[0]
         for size in sizes[1:]:
             number = made.call_function(operator.mul, (number, size))

@@ -131,4 +131,6 @@ class ExportedProgram:
             f"    {symbol.name}: {symbol.least} to {'any size' if symbol.most is None else symbol.most}"
             for symbol in self._graph.symbols.values()
         ]
-        return "\n".join(["ExportedProgram:", *(f"    {line}" for line in lines), *(["Sizes:", *sizes] if sizes else [])])
+        return "\n".join(
+            ["ExportedProgram:", *(f"    {line}" for line in lines), *(["Sizes:", *sizes] if sizes else [])]
+        )

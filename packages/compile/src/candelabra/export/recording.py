@@ -43,7 +43,9 @@ def _at(place: tuple[str, int]) -> str:
 
 
 class _Asking(overrides.TorchFunctionMode):
-    """Notices where the program asks what is in a tensor that another call may compute otherwise."""
+    """Notices where the program asks what is in a tensor that another call may compute
+    otherwise.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -340,7 +342,9 @@ def record(function: Callable[[], Any], recorder: Recorder) -> Recording:
 
 
 def named_states(module: nn.Module) -> list[tuple[str, str, Tensor, bool]]:
-    """Return the parameters and buffers of a module: kind, name, tensor, and whether it is saved."""
+    """Return the parameters and buffers of a module: kind, name, tensor, and whether it is
+    saved.
+    """
     found: list[tuple[str, str, Tensor, bool]] = [
         ("parameter", name, tensor, True) for name, tensor in module.named_parameters(remove_duplicate=False)
     ]

@@ -147,7 +147,9 @@ class Arguments:
                     )
                 continue
             if not isinstance(given, Tensor):
-                raise TypeError(f"{graph.name}: argument {expected.name} must be a tensor, but got {type(given).__name__}")
+                raise TypeError(
+                    f"{graph.name}: argument {expected.name} must be a tensor, but got {type(given).__name__}"
+                )
             shape = given.shape
             if given.dtype is not expected.dtype or len(shape) != len(expected.sizes):
                 raise RuntimeError(

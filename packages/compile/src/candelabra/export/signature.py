@@ -1,4 +1,6 @@
-"""What the inputs and the results of an exported program are, with the names of ``torch.export``."""
+"""What the inputs and the results of an exported program are, with the names of
+``torch.export``.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ class _Known(NamedTuple):
     #: By the numbers that a size has in the recordings: a value and its dimension.
     sizes: dict[Numbers, tuple[int, int]]
 
+
 def unify(recordings: list[Recording]) -> Recording:
     """Return the first recording with formulas for the numbers that differ in the others.
 
@@ -44,12 +45,8 @@ def unify(recordings: list[Recording]) -> Recording:
     for nodes in zip(*(recording.nodes for recording in recordings), strict=True):
         node = nodes[0]
         names = find_operator(node.op).parameters
-        node.args = [
-            _unified([one.args[k] for one in nodes], node, names[k], known) for k in range(len(node.args))
-        ]
-        node.kwargs = {
-            key: _unified([one.kwargs[key] for one in nodes], node, key, known) for key in node.kwargs
-        }
+        node.args = [_unified([one.args[k] for one in nodes], node, names[k], known) for k in range(len(node.args))]
+        node.kwargs = {key: _unified([one.kwargs[key] for one in nodes], node, key, known) for key in node.kwargs}
         for number in node.outputs:
             if number is not None:
                 _learn(known, recordings, number)
@@ -166,9 +163,7 @@ def _formula(numbers: Numbers, known: _Known) -> Size | None:
     return None
 
 
-def _linear(
-    numbers: Numbers, sizes: Numbers, of: tuple[tuple[int, int], ...], with_offset: bool = True
-) -> Size | None:
+def _linear(numbers: Numbers, sizes: Numbers, of: tuple[tuple[int, int], ...], with_offset: bool = True) -> Size | None:
     """Return ``sizes * factor // divisor + offset`` for numbers that are exactly that."""
     first, last = 0, max(range(len(sizes)), key=lambda k: abs(sizes[k] - sizes[0]))
     run, rise = sizes[last] - sizes[first], numbers[last] - numbers[first]

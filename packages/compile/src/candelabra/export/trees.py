@@ -61,4 +61,4 @@ def _named_tuple(name: Any, fields: Any, count: int) -> Any:
     texts = [name, *fields] if type(fields) is list else []
     if len(texts) != count + 1 or any(type(text) is not str or not text.isascii() or len(text) > 100 for text in texts):
         raise FileError("a named tuple without names")
-    return collections.namedtuple(name, fields)  # type: ignore[misc]  # noqa: PYI024
+    return collections.namedtuple(name, fields)  # type: ignore[misc]

@@ -246,7 +246,9 @@ def _can_be_key(obj: Any) -> bool:
 
 
 class PyTreeCodeGen(CodeGen):
-    """Writes a function whose parameters and results are containers, which the graph has flattened."""
+    """Writes a function whose parameters and results are containers, which the graph has
+    flattened.
+    """
 
     def __init__(self, pytree_info: PyTreeInfo) -> None:
         super().__init__()

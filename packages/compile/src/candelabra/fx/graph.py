@@ -331,7 +331,8 @@ class Graph:
         self._len -= 1
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Remove nodes that nothing uses and that have no effect, and return whether there were any.
+        """Remove nodes that nothing uses and that have no effect, and return whether there were
+        any.
 
         Parameters
         ----------
@@ -434,8 +435,8 @@ class Graph:
         Raises
         ------
         RuntimeError
-            If a node has an unknown opcode, its name twice, or an argument that is computed later; or
-            if the module lacks what the node refers to.
+            If a node has an unknown opcode, its name twice, or an argument that is computed later;
+            or if the module lacks what the node refers to.
         """
         from .lint import check
 

@@ -108,8 +108,8 @@ def _retraced(forward: Callable[..., Any], body: dict[str, Any]) -> nn.Module:
 class GraphModule(nn.Module):
     """A module that runs a graph: its `forward` is generated from it.
 
-    Each instance has a class of its own. After a change of the graph, `recompile` generates the code
-    anew; assigning `graph` does so as well.
+    Each instance has a class of its own. After a change of the graph, `recompile` generates the
+    code anew; assigning `graph` does so as well.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Lists and dictionaries that cannot change: the arguments of nodes are made of them, so that a node
-notices every change of its arguments.
+"""Lists and dictionaries that cannot change: the arguments of nodes are made of them, so that a
+node notices every change of its arguments.
 """
 
 from __future__ import annotations

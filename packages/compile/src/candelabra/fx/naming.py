@@ -71,7 +71,9 @@ def snake_case(name: str) -> str:
 
 
 def is_ours(obj: Any) -> bool:
-    """Return whether an object is of Candelabra, so that generated code can name it from its root."""
+    """Return whether an object is of Candelabra, so that generated code can name it from its
+    root.
+    """
     module = getattr(obj, "__module__", None)
     if module is None and isinstance(obj, types.MethodDescriptorType | types.WrapperDescriptorType):
         return getattr(candelabra.Tensor, obj.__name__, None) is obj

@@ -76,7 +76,8 @@ _RANDOM = frozenset(
 
 
 def has_side_effect(fn: _Function) -> _Function:
-    """Mark a function, whose calls then stay in a graph although nothing uses their results; a decorator.
+    """Mark a function, whose calls then stay in a graph although nothing uses their results; a
+    decorator.
 
     Examples
     --------
@@ -359,7 +360,8 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Return whether the node has an effect besides its value: then dead code does not include it.
+        """Return whether the node has an effect besides its value: then dead code does not include
+        it.
 
         Unlike PyTorch's, operations in place and those with ``out=`` have one.
         """
@@ -445,7 +447,9 @@ class Node:
         kwarg_types: dict[str, Any] | None = None,
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
-        """Return the arguments as the signature of the target orders them, or None if it is unknown."""
+        """Return the arguments as the signature of the target orders them, or None if it is
+        unknown.
+        """
         from .operator_schemas import normalize_function, normalize_module
 
         target: Any = self.target

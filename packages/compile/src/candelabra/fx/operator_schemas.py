@@ -102,7 +102,8 @@ def normalize_function(
     kwarg_types: dict[str, Any] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
-    """Return the arguments of a function of Candelabra with its defaults, or None if they are unknown.
+    """Return the arguments of a function of Candelabra with its defaults, or None if they are
+    unknown.
 
     Parameters
     ----------
@@ -131,7 +132,9 @@ def normalize_module(
     kwargs: dict[str, Any] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
-    """Return the arguments of a layer of Candelabra with its defaults, or None if it is another module."""
+    """Return the arguments of a layer of Candelabra with its defaults, or None if it is another
+    module.
+    """
     module = attributes.fetch(root, target)
     if not is_ours(type(module)):
         return None
@@ -139,7 +142,9 @@ def normalize_module(
 
 
 def normalized_pair(first: Node, second: Node) -> tuple[ArgsKwargsPair, ArgsKwargsPair] | None:
-    """Return the arguments of two calls of the same function by name, or None if they are unknown."""
+    """Return the arguments of two calls of the same function by name, or None if they are
+    unknown.
+    """
     pair = []
     for node in (first, second):
         owner = node.graph.owning_module

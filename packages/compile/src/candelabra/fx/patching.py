@@ -1,5 +1,5 @@
-"""What tracing changes while it lasts: wrapped functions in the globals of programs, and how modules
-are called and give out their parameters.
+"""What tracing changes while it lasts: wrapped functions in the globals of programs, and how
+modules are called and give out their parameters.
 """
 
 from __future__ import annotations
@@ -131,7 +131,9 @@ class Patches:
             self.replace(names, name)
 
     def replace_in(self, names: dict[str, Any]) -> None:
-        """Replace the functions of the tracer, and those that generated code has wrapped, in globals."""
+        """Replace the functions of the tracer, and those that generated code has wrapped, in
+        globals.
+        """
         if id(names) in self._visited:
             return
         self._visited.add(id(names))
@@ -180,14 +182,16 @@ def module_call(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 def tracing_modules(
     call: Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any], get: Callable[[str, Any], Any]
 ) -> Iterator[None]:
-    """Pass calls of modules, and the parameters, buffers and modules that they give out, to functions.
+    """Pass calls of modules, and the parameters, buffers and modules that they give out, to
+    functions.
 
     Parameters
     ----------
     call
         Takes a module and its arguments, and returns the result.
     get
-        Takes the name and the value of a parameter, buffer or module, and returns what the program gets.
+        Takes the name and the value of a parameter, buffer or module, and returns what the program
+        gets.
     """
     thread = threading.get_ident()
     # Set on the class, in this order, so that nested tracers restore each other's.

@@ -346,7 +346,9 @@ def _is_only_a_method(function: Any) -> bool:
 
 
 class Attribute(Proxy):
-    """An attribute of a proxy: a method if it is called, and a node else, which is made when it is used."""
+    """An attribute of a proxy: a method if it is called, and a node else, which is made when it
+    is used.
+    """
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root

@@ -22,7 +22,9 @@ MatchFilter = Callable[[InternalMatch, Graph, Graph], bool]
 
 
 class Match(NamedTuple):
-    """A place where a pattern was found: the node of its result, and nodes by those of the pattern."""
+    """A place where a pattern was found: the node of its result, and nodes by those of the
+    pattern.
+    """
 
     anchor: Node
     nodes_map: dict[Node, Node]

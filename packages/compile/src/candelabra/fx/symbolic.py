@@ -16,15 +16,17 @@ __all__ = ["symbolic_trace"]
 def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
     """Return a module that does what a module or function does, with a graph of it.
 
-    It runs on proxies, so that it cannot branch on the values of its arguments, nor on their shapes.
+    It runs on proxies, so that it cannot branch on the values of its arguments, nor on their
+    shapes.
 
     Parameters
     ----------
     root
         The module or function.
     concrete_args
-        Arguments that are no proxies, by name. The program may branch on them, and the result checks
-        that it gets the same ones. Containers may have `candelabra.fx.PH` where they have proxies.
+        Arguments that are no proxies, by name. The program may branch on them, and the result
+        checks that it gets the same ones. Containers may have `candelabra.fx.PH` where they have
+        proxies.
 
     Raises
     ------

@@ -94,7 +94,9 @@ def set_stack_trace(stack: list[str]) -> None:
 
 
 def format_stack() -> list[str]:
-    """Return the stack trace that nodes get: that of the node which runs, or that of the program."""
+    """Return the stack trace that nodes get: that of the node which runs, or that of the
+    program.
+    """
     if _state.preserve:
         return [_state.meta.get("stack_trace", "")]
     return traceback.format_list(traceback.extract_stack()[:-1])
@@ -102,7 +104,9 @@ def format_stack() -> list[str]:
 
 @contextlib.contextmanager
 def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
-    """Give nodes that are made in this context the meta of a node, if `preserve_node_meta` is on."""
+    """Give nodes that are made in this context the meta of a node, if `preserve_node_meta` is
+    on.
+    """
     if not (_state.preserve and node.meta):
         yield
         return

@@ -47,7 +47,9 @@ class PHWithMeta(PHBase):
 
 
 def _assert_is_none(value: Any, message: str) -> None:
-    """Raise AssertionError if a value is not None: an argument that was None while it was traced."""
+    """Raise AssertionError if a value is not None: an argument that was None while it was
+    traced.
+    """
     if value is not None:
         raise AssertionError(message)
 
@@ -120,7 +122,9 @@ class Tracer(TracerBase):
     def call_module(
         self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return what the call of a module is: a proxy for leaves, and else what its `forward` returns."""
+        """Return what the call of a module is: a proxy for leaves, and else what its `forward`
+        returns.
+        """
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
             number = self._qualname_counter[path]
@@ -135,7 +139,9 @@ class Tracer(TracerBase):
                 self.module_stack.pop(key, None)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """Return what the program gets for a parameter, buffer or module: a proxy for parameters."""
+        """Return what the program gets for a parameter, buffer or module: a proxy for
+        parameters.
+        """
         if not isinstance(attr_val, Tensor):
             return attr_val
         name = None
@@ -183,7 +189,9 @@ class Tracer(TracerBase):
         return f"{prefix}{number}"
 
     def create_arg(self, a: Any) -> Argument:
-        """Return what stands for a value in the arguments of a node: for tensors, attributes of the root."""
+        """Return what stands for a value in the arguments of a node: for tensors, attributes of
+        the root.
+        """
         if isinstance(a, nn.Parameter):
             name = self._name_of_parameter(a)
             if name is None:

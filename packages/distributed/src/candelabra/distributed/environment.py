@@ -44,8 +44,8 @@ _KINDS = (
 
 
 def launch(environment: Mapping[str, str] = os.environ) -> Launch:
-    """Return what the environment says, by torchrun's variables, or those of Open MPI, PMI, Slurm or
-    PMIx.
+    """Return what the environment says, by torchrun's variables, or those of Open MPI, PMI, Slurm
+    or PMIx.
 
     Examples
     --------
@@ -144,7 +144,8 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def is_torchelastic_launched() -> bool:
-    """Return whether the launcher ``candelabra.distributed.run`` (or torchrun) started this process.
+    """Return whether the launcher ``candelabra.distributed.run`` (or torchrun) started this
+    process.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""A rank's connection to the job's server: it reports what the rank does, and hears who has failed."""
+"""A rank's connection to the job's server: it reports what the rank does, and hears who has
+failed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ WATCHED = "CANDELABRA_AGENT_PROCESS"
 
 
 class Current:
-    """What a rank is doing. The threads that call collectives write it, the health thread reads it."""
+    """What a rank is doing. The threads that call collectives write it, the health thread reads
+    it.
+    """
 
     __slots__ = ("_record", "finished", "operation")
 

@@ -166,8 +166,8 @@ class Job:
         raise DistBackendError(f"the start of {name} on rank {self.rank}: {self.failure}")
 
     def _leave_without_finalizing(self, engine: Engine) -> None:
-        """Keep a process that ends by an exception from waiting in MPI_Finalize for ranks that wait for
-        it.
+        """Keep a process that ends by an exception from waiting in MPI_Finalize for ranks that wait
+        for it.
         """
         if not self._is_closed:
             engine.fail("the process ends")

@@ -160,8 +160,8 @@ def resolve(device: Any, device_type: str | None = None) -> device:
     """Return the device that an argument stands for: None for the current device, an integer for
     its index, otherwise a device or its name.
 
-    Without a device type, None and numbers mean the accelerator; a device may be of any accelerator,
-    because several may be in use at once.
+    Without a device type, None and numbers mean the accelerator; a device may be of any
+    accelerator, because several may be in use at once.
 
     Raises
     ------

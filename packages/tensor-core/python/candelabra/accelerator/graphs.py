@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class Pool:
-    """The part of a memory pool on one device. Kept as long as a graph or its creator refers to it."""
+    """The part of a memory pool on one device. Kept as long as a graph or its creator refers to
+    it.
+    """
 
     known: dict[tuple[int, int], Pool] = {}
 

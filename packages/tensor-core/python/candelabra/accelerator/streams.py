@@ -184,7 +184,9 @@ class Event:
         self._recorded = True
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make work queued from now on on a stream, by default the current one, wait for the event."""
+        """Make work queued from now on on a stream, by default the current one, wait for the
+        event.
+        """
         stream = current_stream(self.device) if stream is None else stream
         if stream.device.type != self.device.type:
             raise RuntimeError(
@@ -263,7 +265,9 @@ def set_stream(stream: Stream) -> None:
 
 
 class StreamContext:
-    """Context manager that sets the current stream; the result of `stream`. None changes nothing."""
+    """Context manager that sets the current stream; the result of `stream`. None changes
+    nothing.
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream

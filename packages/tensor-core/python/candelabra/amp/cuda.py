@@ -1,5 +1,5 @@
-"""``candelabra.cuda.amp``: `candelabra.amp` for CUDA devices, under PyTorch's older names. Whoever has
-no GPU uses it too, with ``enabled=False``.
+"""``candelabra.cuda.amp``: `candelabra.amp` for CUDA devices, under PyTorch's older names. Whoever
+has no GPU uses it too, with ``enabled=False``.
 """
 
 from __future__ import annotations

@@ -239,7 +239,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def print_contract(names: list[str]) -> int:
-    """Run ``contract NAME...``: print what the core guarantees to the kernels of these operators."""
+    """Run ``contract NAME...``: print what the core guarantees to the kernels of these
+    operators.
+    """
     from candelabra.backends import contract
 
     for name in names:

@@ -116,15 +116,16 @@ def select(device_type: str, distribution: str | None) -> None:
     """Choose which distribution provides a device type that several claim.
 
     The environment variable ``CANDELABRA_BACKEND_TYPE`` does the same for a whole program
-    (``CANDELABRA_BACKEND_CPU=my-backend``). Without a choice, Candelabra's own distribution provides
-    ``cpu`` and ``cuda``; for other device types, several claims are an error.
+    (``CANDELABRA_BACKEND_CPU=my-backend``). Without a choice, Candelabra's own distribution
+    provides ``cpu`` and ``cuda``; for other device types, several claims are an error.
 
     Parameters
     ----------
     device_type : str
         The device type, for instance ``"cpu"``.
     distribution : str or None
-        The name of an installed distribution that has an entry point for it. None removes the choice.
+        The name of an installed distribution that has an entry point for it. None removes the
+        choice.
 
     Raises
     ------

@@ -24,8 +24,8 @@ def signature(operator: Any) -> Signature:
     """Return the signature of an operator as a function.
 
     Methods have that of the function without the first parameter. Every function that returns
-    something takes `out`, except those in place, and a random one `generator`. What PyTorch accepts besides, such as
-    sizes one by one, is not in it.
+    something takes `out`, except those in place, and a random one `generator`. What PyTorch accepts
+    besides, such as sizes one by one, is not in it.
 
     Examples
     --------

@@ -19,8 +19,8 @@ NUMBERS = (int, float, complex)
 def beta_first(arguments: tuple[Any, ...], is_method: bool) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Return three tensors, and beta and alpha by name, from the arguments of a deprecated call.
 
-    Such a call is ``addmm(beta, input, mat1, mat2)``, ``addmm(beta, input, alpha, mat1, mat2)``, or a
-    method with `self` instead of `input`, before beta.
+    Such a call is ``addmm(beta, input, mat1, mat2)``, ``addmm(beta, input, alpha, mat1, mat2)``, or
+    a method with `self` instead of `input`, before beta.
     """
     given = list(arguments)
     if is_method and len(given) > 1:

@@ -103,7 +103,8 @@ def function(
 
 
 def out_rule(name: str, rule: str) -> Callable[[Function], Function]:
-    """State the rule for ``out=`` of the decorated function, which hands its results over as `name`.
+    """State the rule for ``out=`` of the decorated function, which hands its results over as
+    `name`.
 
     For functions of the modules below the package; :func:`function` states it of its own.
     """

@@ -1,9 +1,9 @@
 """Decompositions of primitives: for a device without a kernel, or whose kernel declines a call.
 
-They end in the kernels of the tier "required" (``candelabra.backends.tiers``). The core imports this
-package when a device first needs it. A decomposition is written like a kernel: the core has checked
-and normalized the arguments, records the operator itself, and copies the result to ``out=`` or to
-the tensor that the operator changes in place.
+They end in the kernels of the tier "required" (``candelabra.backends.tiers``). The core imports
+this package when a device first needs it. A decomposition is written like a kernel: the core has
+checked and normalized the arguments, records the operator itself, and copies the result to ``out=``
+or to the tensor that the operator changes in place.
 
 The files are named as the families of the catalogue.
 """

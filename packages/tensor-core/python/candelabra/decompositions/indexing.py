@@ -23,7 +23,9 @@ where = candelabra.where
 
 @contextmanager
 def _index_errors(name: str) -> Iterator[None]:
-    """Raise IndexError for the RuntimeError of gather and scatter, as the operators on slices do."""
+    """Raise IndexError for the RuntimeError of gather and scatter, as the operators on slices
+    do.
+    """
     try:
         yield
     except RuntimeError as error:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def gradients(params: Lists, grads: Lists, decay: float, maximize: bool) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield the number of each parameter in the lists, the parameter, and its gradient with decay."""
+    """Yield the number of each parameter in the lists, the parameter, and its gradient with
+    decay.
+    """
     for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
         p, g = wide(param), wide(grad)
         g = -g if maximize else g

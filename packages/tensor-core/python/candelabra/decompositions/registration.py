@@ -25,9 +25,9 @@ write = OPERATORS["copy_"].uncounted
 def decomposes(*names: str, real: bool = False) -> Callable[[Function], Function]:
     """Register the decorated function as the decomposition of these primitives.
 
-    The function gets the arguments of a kernel in the order of the schema: tensors of the dtypes and
-    sizes of the kernel contract, Python numbers, tuples. It returns a tensor, or a tuple of tensors
-    for several results, which the core converts to the dtype of the output. It returns
+    The function gets the arguments of a kernel in the order of the schema: tensors of the dtypes
+    and sizes of the kernel contract, Python numbers, tuples. It returns a tensor, or a tuple of
+    tensors for several results, which the core converts to the dtype of the output. It returns
     NotImplemented for a call that it does not compute; `real` does so for complex tensors. An
     operator that changes its lists in place returns nothing.
     """
@@ -50,7 +50,9 @@ def _of_real_numbers(decomposition: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tensors(*values: Tensor | Number | None) -> list[Any]:
-    """Return the numbers among the operands as tensors without dimensions, like the first tensor."""
+    """Return the numbers among the operands as tensors without dimensions, like the first
+    tensor.
+    """
     like = next(value for value in values if isinstance(value, candelabra.Tensor))
     return [
         value if value is None or isinstance(value, candelabra.Tensor) else like.new_full((), value) for value in values

@@ -354,7 +354,9 @@ def _wanted(results: tuple[str, ...]) -> str:
 
 
 def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None) -> Kernel:
-    """Return an autograd function that candelabra.autograd creates when a call is first recorded."""
+    """Return an autograd function that candelabra.autograd creates when a call is first
+    recorded.
+    """
 
     def first(result: Any, *arguments: Any) -> Any:
         from candelabra.autograd import custom_operators  # type: ignore[attr-defined, unused-ignore]
@@ -371,7 +373,9 @@ def _later(operator: Any, backward: Kernel | None, setup_context: Kernel | None)
 
 
 class OverloadPacket:
-    """The overloads of one name, such as ``candelabra.ops.mylib.f`` if only ``f.out`` is defined."""
+    """The overloads of one name, such as ``candelabra.ops.mylib.f`` if only ``f.out`` is
+    defined.
+    """
 
     def __init__(self, qualname: str) -> None:
         self.__name__ = qualname

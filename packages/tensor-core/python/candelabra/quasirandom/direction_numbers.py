@@ -1,5 +1,5 @@
-"""The initial direction numbers of Sobol sequences by Joe and Kuo ("Constructing Sobol sequences with
-better two-dimensional projections", 2008; new-joe-kuo-6.21201), for the first 1111 dimensions.
+"""The initial direction numbers of Sobol sequences by Joe and Kuo ("Constructing Sobol sequences
+with better two-dimensional projections", 2008; new-joe-kuo-6.21201), for the first 1111 dimensions.
 
 A dimension has a primitive polynomial over GF(2) and as many odd numbers m_1, m_2, … as its degree,
 with m_i < 2^i. The polynomials are all, in ascending order. Of each m_i the lowest bit, 1, is left

@@ -128,7 +128,9 @@ class Objects:
             self._names[found] = Named(".".join(found))
 
     def run(self, text: bytes, encoding: str = "utf-8", length: int | None = None) -> tuple[Any, int]:
-        """Run a pickle; return its object and its end. A compressed one has `length` bytes in the file."""
+        """Run a pickle; return its object and its end. A compressed one has `length` bytes in
+        the file.
+        """
         budget = Budget(len(text) if length is None else min(length, len(text)))
         self._machine = Machine(text, self.find, self._persistent, budget, encoding)
         try:

@@ -36,7 +36,9 @@ _MAKERS = (
 
 
 def _of_an_array(obj: Any) -> bool:
-    """Return whether a value is an array without Python objects, or one of what its pickle names."""
+    """Return whether a value is an array without Python objects, or one of what its pickle
+    names.
+    """
     if is_array(obj):
         return obj.dtype.kind in "biufcSUmM"
     if type(obj).__module__ == "numpy.dtypes":

@@ -191,7 +191,9 @@ def parameters(function: Callable[..., Any]) -> list[tuple[str, str, bool, bool]
 
 
 def arguments(function: Callable[..., Any], random_: random.Random) -> tuple[list[Any], dict[str, Any]]:
-    """Return random arguments, mostly of the expected types, so that calls pass the first checks."""
+    """Return random arguments, mostly of the expected types, so that calls pass the first
+    checks.
+    """
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     gap = False

@@ -1,5 +1,5 @@
-"""Models from a folder that says in ``hubconf.py`` how they are made, and downloaded state dicts, as
-``torch.hub`` has them. Code is never downloaded.
+"""Models from a folder that says in ``hubconf.py`` how they are made, and downloaded state dicts,
+as ``torch.hub`` has them. Code is never downloaded.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the numbers of the accelerators that tensors among the arguments are on, and the states
-    of their random generators.
+    """Return the numbers of the accelerators that tensors among the arguments are on, and the
+    states of their random generators.
     """
     tensors = [leaf for leaf in pytree.tree_leaves(args) if isinstance(leaf, Tensor) and leaf.device.index is not None]
     return [tensor.get_device() for tensor in tensors], [

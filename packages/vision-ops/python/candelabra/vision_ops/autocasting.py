@@ -1,4 +1,6 @@
-"""Autocasting as in torchvision: float32 within the operators, and the dtype of the input outside."""
+"""Autocasting as in torchvision: float32 within the operators, and the dtype of the input
+outside.
+"""
 
 from __future__ import annotations
 

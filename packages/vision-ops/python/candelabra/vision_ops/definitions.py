@@ -146,7 +146,9 @@ def _register_kernel(definition: CustomOpDef, path: Path, symbol: str, describe:
 
 
 def define() -> None:
-    """Define the operators, with their kernels for the CPU and the descriptions of their results."""
+    """Define the operators, with their kernels for the CPU and the descriptions of their
+    results.
+    """
     path = library_path()
     for name, schema, symbol, describe in _COMPILED:
         made = CustomOpDef(name, schema)

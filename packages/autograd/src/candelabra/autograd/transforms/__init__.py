@@ -1,1 +1,3 @@
-"""Function transforms, implemented as functorch layers of wrapped tensors (see :mod:`..functorch_layers`)."""
+"""Function transforms, implemented as functorch layers of wrapped tensors (see
+:mod:`..functorch_layers`).
+"""

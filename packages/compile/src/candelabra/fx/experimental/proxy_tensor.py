@@ -1,4 +1,6 @@
-"""Graphs of operators: a function runs on tensors, and each operator that it calls becomes a node."""
+"""Graphs of operators: a function runs on tensors, and each operator that it calls becomes a
+node.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class _Refusing(overrides.TorchFunctionMode):
 
 
 class ProxyMode(TorchDispatchMode):
-    """Records operators in a graph. Tensors are known by their identity, and else by their memory."""
+    """Records operators in a graph. Tensors are known by their identity, and else by their
+    memory.
+    """
 
     def __init__(self, decompositions: dict[Any, Callable[..., Any]]) -> None:
         super().__init__()
@@ -139,7 +143,8 @@ def make_fx(
     decomposition_table: dict[Any, Callable[..., Any]] | None = None,
     tracing_mode: str = "real",
 ) -> Callable[..., GraphModule]:
-    """Return a function that runs `f` on some arguments and returns a module of the operators it called.
+    """Return a function that runs `f` on some arguments and returns a module of the operators it
+    called.
 
     Layers, and backward passes in `f`, become the operators that they consist of. The program may
     branch on shapes: the graph is for arguments of the same shapes. Tensors that it takes from

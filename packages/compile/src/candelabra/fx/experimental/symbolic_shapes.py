@@ -1,5 +1,5 @@
-"""Questions about sizes that could be symbolic. Sizes are Python's integers here, so that all answers
-are known.
+"""Questions about sizes that could be symbolic. Sizes are Python's integers here, so that all
+answers are known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ __all__ = [
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
-    """A program branches on a number that is not known while it is traced; nothing here raises it."""
+    """A program branches on a number that is not known while it is traced; nothing here raises
+    it.
+    """
 
 
 def guard_bool(a: Any) -> bool:

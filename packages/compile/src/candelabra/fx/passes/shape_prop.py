@@ -46,7 +46,8 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
 
 
 class ShapeProp(Interpreter):
-    """Runs a graph and notes in the meta of its nodes the ``tensor_meta`` and ``type`` of their values.
+    """Runs a graph and notes in the meta of its nodes the ``tensor_meta`` and ``type`` of their
+    values.
 
     Parameters
     ----------

@@ -17,7 +17,9 @@ __all__ = ["Partition", "split_module"]
 
 
 class Partition:
-    """One part of a graph: its nodes, and the values that it takes from others and gives to them."""
+    """One part of a graph: its nodes, and the values that it takes from others and gives to
+    them.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

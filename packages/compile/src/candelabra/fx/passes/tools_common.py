@@ -28,7 +28,9 @@ CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 
 
 def get_acc_ops_name(k: Any) -> str:
-    """Return the name of a function, with its module unless that is of operators of an accelerator."""
+    """Return the name of a function, with its module unless that is of operators of an
+    accelerator.
+    """
     if isinstance(k, str):
         return k
     if k.__module__ and "acc_ops" in k.__module__:
@@ -37,7 +39,9 @@ def get_acc_ops_name(k: Any) -> str:
 
 
 def get_node_target(submodules: Mapping[str, nn.Module], node: Node) -> str:
-    """Return the name of what a node calls: the type of a module, or that of a function or method."""
+    """Return the name of what a node calls: the type of a module, or that of a function or
+    method.
+    """
     if node.op not in CALLABLE_NODE_OPS:
         raise AssertionError(f"Expect op types of {', '.join(sorted(CALLABLE_NODE_OPS))}, but found {node.op}")
     if node.op == "call_module":

@@ -6,7 +6,6 @@ tensor is, and makes the checkpoint complete.
 
 from __future__ import annotations
 
-
 from .errors import CheckpointException
 from .filesystem import FileSystemReader, FileSystemWriter
 from .loading import load

@@ -79,7 +79,9 @@ class Contents(ABC):
             self._read(name, tensor, part, start, narrowed(target, inside, size))
             there += prod(size)
         if there < prod(sizes):
-            raise FileError(f"load(): the checkpoint {self.folder} has {there} of the {prod(sizes)} elements of {name!r}")
+            raise FileError(
+                f"load(): the checkpoint {self.folder} has {there} of the {prod(sizes)} elements of {name!r}"
+            )
 
     def read_whole(self, name: str) -> Tensor:
         """Return a tensor of the checkpoint as a new one on the host."""

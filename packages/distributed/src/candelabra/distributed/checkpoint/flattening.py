@@ -20,7 +20,9 @@ def _is_leaf(value: Any) -> bool:
     if isinstance(value, Mapping):
         return False
     if isinstance(value, (list, tuple)):
-        return not any(is_tensor(item) or (isinstance(item, (Mapping, list, tuple)) and not _is_leaf(item)) for item in value)
+        return not any(
+            is_tensor(item) or (isinstance(item, (Mapping, list, tuple)) and not _is_leaf(item)) for item in value
+        )
     return True
 
 

@@ -26,7 +26,9 @@ _LARGEST = 1 << 30
 
 @dataclass
 class Index:
-    """The contents of a checkpoint: the bytes of each file, the tensors, the other values encoded."""
+    """The contents of a checkpoint: the bytes of each file, the tensors, the other values
+    encoded.
+    """
 
     files: dict[str, int] = field(default_factory=dict)
     tensors: dict[str, StoredTensor] = field(default_factory=dict)

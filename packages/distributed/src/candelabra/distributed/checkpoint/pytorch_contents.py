@@ -1,5 +1,6 @@
-"""Checkpoints of ``torch.distributed.checkpoint``: ``.metadata``, a pickle, is read by the unpickler
-that makes plain data only, and ``.distcp`` files hold an archive of ``torch.save`` for each part.
+"""Checkpoints of ``torch.distributed.checkpoint``: ``.metadata``, a pickle, is read by the
+unpickler that makes plain data only, and ``.distcp`` files hold an archive of ``torch.save`` for
+each part.
 """
 
 from __future__ import annotations

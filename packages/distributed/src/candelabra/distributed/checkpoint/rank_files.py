@@ -1,4 +1,6 @@
-"""The file of one rank: safetensors, with the place of each part in its whole tensor as metadata."""
+"""The file of one rank: safetensors, with the place of each part in its whole tensor as
+metadata.
+"""
 
 from __future__ import annotations
 

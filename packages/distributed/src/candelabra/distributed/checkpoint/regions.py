@@ -45,8 +45,8 @@ def narrowed(tensor: Tensor, offsets: Sequence[int], sizes: Sequence[int]) -> Te
 
 
 def contiguous_blocks(tensor: Tensor) -> Iterator[Tensor]:
-    """Yield the elements of a tensor in order, as contiguous tensors of at most `STAGE` bytes on the
-    host.
+    """Yield the elements of a tensor in order, as contiguous tensors of at most `STAGE` bytes on
+    the host.
     """
     if tensor.numel() * tensor.dtype.itemsize <= STAGE:
         if tensor.numel():

@@ -162,9 +162,7 @@ def async_save(
 class _Saving:
     """One checkpoint that is saved: this rank's part in it."""
 
-    def __init__(
-        self, writer: FileSystemWriter, ranks: Committee, state: Mapping[str, Any], is_staged: bool
-    ) -> None:
+    def __init__(self, writer: FileSystemWriter, ranks: Committee, state: Mapping[str, Any], is_staged: bool) -> None:
         self._folder = writer.path
         self._is_synced = writer.sync_files
         self._ranks = ranks
@@ -204,7 +202,9 @@ class _Saving:
         return f"rank-{self._ranks.rank:05d}-{verdict['identity']}.safetensors"
 
     def _sort(self, state: Mapping[str, Any]) -> tuple[dict[str, Tensor], str]:
-        """Take the parts and the values; return the tensors that are not sharded, and a digest of names."""
+        """Take the parts and the values; return the tensors that are not sharded, and a digest
+        of names.
+        """
         states = {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state.items()}
         plain: dict[str, Tensor] = {}
         for name, value in flatten(states).items():

@@ -38,7 +38,9 @@ def check_dtypes(tensors: Sequence[Tensor]) -> None:
 
 
 def root(group: ProcessGroup | None, rank: int | None, group_rank: int | None, name: str) -> int:
-    """Return the rank in the group that `src` or `dst`, or `group_src` or `group_dst`, stands for."""
+    """Return the rank in the group that `src` or `dst`, or `group_src` or `group_dst`, stands
+    for.
+    """
     if rank is not None and group_rank is not None:
         raise ValueError(f"Can't specify both group_{name} and {name}")
     found = member(group)

@@ -37,7 +37,8 @@ class DistributedDataParallel(Module):
     dim : int
         Must be 0.
     broadcast_buffers : bool
-        Whether buffers are copied from rank 0 before each forward pass in training; True by default.
+        Whether buffers are copied from rank 0 before each forward pass in training; True by
+        default.
     init_sync : bool
         Whether to compare the ranks' modules and to copy rank 0's values.
     process_group : ProcessGroup, optional
@@ -162,7 +163,8 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Let gradients accumulate without reducing them, in forward and backward passes in the block.
+        """Let gradients accumulate without reducing them, in forward and backward passes in the
+        block.
 
         The first backward pass of a forward pass after the block reduces the sums.
         """
@@ -181,8 +183,8 @@ class DistributedDataParallel(Module):
         state
             Given to each call, for example a process group.
         hook : callable
-            Called with the state and a `GradBucket` whose buffer has this rank's gradients. Returns a
-            future of the averaged buffer. See
+            Called with the state and a `GradBucket` whose buffer has this rank's gradients. Returns
+            a future of the averaged buffer. See
             `candelabra.distributed.algorithms.ddp_comm_hooks.default_hooks`.
         """
         if not callable(hook):
@@ -194,8 +196,8 @@ class DistributedDataParallel(Module):
     ) -> Any:
         """Return a context in which ranks may have different numbers of inputs.
 
-        A rank that leaves the block takes part in the collectives of the others, with zeros, until all
-        have left it. Then all get the values of the last one.
+        A rank that leaves the block takes part in the collectives of the others, with zeros, until
+        all have left it. Then all get the values of the last one.
 
         Parameters
         ----------

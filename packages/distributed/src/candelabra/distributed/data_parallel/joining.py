@@ -21,8 +21,8 @@ _NONE = 1 << 30
 class JoinContext:
     """The block of `DistributedDataParallel.join`.
 
-    Before each forward pass all ranks tell whether they have inputs. Ranks that have none shadow the
-    collectives of the forward and the backward pass.
+    Before each forward pass all ranks tell whether they have inputs. Ranks that have none shadow
+    the collectives of the forward and the backward pass.
     """
 
     def __init__(

@@ -188,7 +188,9 @@ class Reducer:
             self._take(index, self.parameters[index])
 
     def _take(self, index: int, parameter: Tensor) -> None:
-        """Copy a parameter's gradient into its bucket, and start the collectives of full buckets."""
+        """Copy a parameter's gradient into its bucket, and start the collectives of full
+        buckets.
+        """
         if self._ready[index]:
             raise RuntimeError(
                 f"Expected to mark a variable ready only once: the parameter {self.names[index]} got a gradient twice. "
@@ -217,7 +219,9 @@ class Reducer:
         self._launch()
 
     def _launch(self) -> None:
-        """Start the collectives of full buckets, in the order of the buckets, equal on all ranks."""
+        """Start the collectives of full buckets, in the order of the buckets, equal on all
+        ranks.
+        """
         while self._next < len(self.buckets) and not self.buckets[self._next].missing:
             bucket = self.buckets[self._next]
             self._next += 1
@@ -266,7 +270,9 @@ class Reducer:
         bucket.work = None
 
     def _used_anywhere(self) -> list[bool] | None:
-        """Return which parameters got a gradient on any rank; None if no rank looks for unused ones."""
+        """Return which parameters got a gradient on any rank; None if no rank looks for unused
+        ones.
+        """
         if not self.finds_unused and not (self.is_static and self._static_unused) and not self.is_static:
             return None
         marks = candelabra.tensor(

@@ -47,8 +47,8 @@ class Communicator(Protocol):
         """Start a collective. Those of one communicator run in the order of their starts."""
 
     def exchange(self, sends: list[tuple[Tensor, int, int]], receives: list[tuple[Tensor, int, int]]) -> Request:
-        """Start sends and receives, each a tensor, a rank in the group and a tag. They do not wait for
-        earlier requests. The rank -1 in a single receive stands for any.
+        """Start sends and receives, each a tensor, a rank in the group and a tag. They do not wait
+        for earlier requests. The rank -1 in a single receive stands for any.
         """
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""The engine of accelerators: the collectives of `candelabra.communication`, which are NCCL's on CUDA."""
+"""The engine of accelerators: the collectives of `candelabra.communication`, which are NCCL's
+on CUDA.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The parameters of one module, or several, that are gathered and whose gradients are reduced together."""
+"""The parameters of one module, or several, that are gathered and whose gradients are reduced
+together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`fully_shard`: each rank keeps a part of a module's parameters, gradients and optimizer states."""
+"""`fully_shard`: each rank keeps a part of a module's parameters, gradients and optimizer
+states.
+"""
 
 from __future__ import annotations
 
@@ -146,8 +148,8 @@ def fully_shard(
 ) -> Any:
     """Let each rank keep a part of a module's parameters, in place.
 
-    Call it on the blocks of a model first, and then on the model, which gets what is left. A block's
-    parameters are gathered before its forward pass, and again before its backward pass; its
+    Call it on the blocks of a model first, and then on the model, which gets what is left. A
+    block's parameters are gathered before its forward pass, and again before its backward pass; its
     gradients are averaged after it. Make the optimizer after it, of `module.parameters()`.
 
     Parameters

@@ -218,7 +218,9 @@ class ShardedParameter:
             self.pending = grad.to(self.reduce_dtype)
 
     def write_gradient(self, grad: Tensor, target: Tensor) -> None:
-        """Copy the slices of a gradient to the rows of the buffer that is reduced, one for each rank."""
+        """Copy the slices of a gradient to the rows of the buffer that is reduced, one for each
+        rank.
+        """
         if self.dim == 0 and self.shape[0] % self.count == 0:
             target.copy_(grad.reshape(self.count, -1))
             return

@@ -206,7 +206,9 @@ class ModuleState:
         return order[place : place + 1]
 
     def _watch_inputs(self, values: Any) -> None:
-        """Finish the backward pass of a group with frozen parameters when the inputs' gradients come."""
+        """Finish the backward pass of a group with frozen parameters when the inputs' gradients
+        come.
+        """
 
         def on_gradient(_grad: Tensor) -> None:
             if self.is_in_backward:

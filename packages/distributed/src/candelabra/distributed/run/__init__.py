@@ -1,7 +1,7 @@
 """The launcher: starts the processes of a job and watches them.
 
-``python -m candelabra.distributed.run --nproc-per-node 4 train.py`` or ``torchrun``, with torchrun's
-arguments.
+``python -m candelabra.distributed.run --nproc-per-node 4 train.py`` or ``torchrun``, with
+torchrun's arguments.
 """
 
 from __future__ import annotations

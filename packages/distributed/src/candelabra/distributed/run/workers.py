@@ -173,7 +173,8 @@ class Workers:
     # ---- watching
 
     def wait(self, timeout: float, on_end: Callable[[Worker], None]) -> bool:
-        """Pass output on, and call `on_end` for each process that has ended, at most `timeout` seconds.
+        """Pass output on, and call `on_end` for each process that has ended, at most `timeout`
+        seconds.
 
         Returns
         -------

@@ -24,7 +24,9 @@ def resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple]]:
 
 
 def notice_dead_peers(connection: socket.socket) -> None:
-    """Make a connection end if the other machine does not answer for some 12 s, and send at once."""
+    """Make a connection end if the other machine does not answer for some 12 s, and send at
+    once.
+    """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 4)
@@ -33,7 +35,9 @@ def notice_dead_peers(connection: socket.socket) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at a host's address alone, or at that of CANDELABRA_STORE_BIND."""
+    """Return a socket that listens at a host's address alone, or at that of
+    CANDELABRA_STORE_BIND.
+    """
     wanted = os.environ.get(_BIND) or host
     problems = []
     for family, address in resolve(wanted, port):

@@ -170,7 +170,9 @@ class HealthBoard:
                     self._fail(world, f"{member.named()} {stopped_text()}{member.activity.phrase()}")
 
     def failure(self, world: str) -> str | None:
-        """Return what has failed first in a world, or None; for the launcher in the server's process."""
+        """Return what has failed first in a world, or None; for the launcher in the server's
+        process.
+        """
         found = self._worlds.get(world)
         return None if found is None else found.failure
 

@@ -31,8 +31,8 @@ class PmiWorld:
 
 
 def kvs_name(world: str, token: str) -> str:
-    """Return the name that PMI gives to a world. MPICH derives the names of its shared memory from it, so
-    that each world of each job needs its own.
+    """Return the name that PMI gives to a world. MPICH derives the names of its shared memory from
+    it, so that each world of each job needs its own.
     """
     return f"candelabra_{hashlib.sha256(f'{token} {world}'.encode()).hexdigest()[:16]}"
 

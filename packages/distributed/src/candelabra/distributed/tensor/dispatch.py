@@ -74,7 +74,9 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _by_copy(func: Any, own: DTensor, arguments: dict[str, Any]) -> DTensor:
-    """Compute an operator in place whose result is elsewhere than its first argument, and move it."""
+    """Compute an operator in place whose result is elsewhere than its first argument, and move
+    it.
+    """
     if func.functional is None and func.name != "copy_":
         raise RuntimeError(f"{func.name}: the values of a DTensor with {own.placements} cannot be replaced")
     made = arguments["src"] if func.name == "copy_" else call_with(func.functional, arguments)

@@ -28,8 +28,8 @@ class DTensor(Tensor):
     """A tensor of which each rank of a mesh holds a part; operators compute on the parts.
 
     It is made by `distribute_tensor`, `DTensor.from_local` or a function like
-    `candelabra.distributed.tensor.zeros`. Its shape is that of the whole tensor. An operator without
-    a rule raises NotImplementedError: see :doc:`sharding`.
+    `candelabra.distributed.tensor.zeros`. Its shape is that of the whole tensor. An operator
+    without a rule raises NotImplementedError: see :doc:`sharding`.
     """
 
     _local_tensor: Tensor

@@ -99,5 +99,7 @@ def rand(*size: Any, **options: Any) -> DTensor:
 
 
 def randn(*size: Any, **options: Any) -> DTensor:
-    """Return the numbers of `candelabra.randn` of the same seed, spread over a mesh; see `zeros`."""
+    """Return the numbers of `candelabra.randn` of the same seed, spread over a mesh; see
+    `zeros`.
+    """
     return _made(candelabra.randn, size, True, **options)

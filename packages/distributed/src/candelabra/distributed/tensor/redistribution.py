@@ -96,7 +96,9 @@ def _is_only(i: int, changed: list[int], placements: Placements) -> bool:
 
 
 def _changes(source: Placements, target: Placements) -> tuple[list[int], list[int]]:
-    """Return the mesh dimensions whose slices are put together, and those that make slices, in order."""
+    """Return the mesh dimensions whose slices are put together, and those that make slices, in
+    order.
+    """
     removed: list[int] = []
     added: list[int] = []
     dims = {each.dim for each in (*source, *target) if isinstance(each, Shard)}
@@ -132,7 +134,9 @@ def reduced(local: Tensor, placement: Partial, group: ProcessGroup) -> Tensor:
 
 
 def _gather(local: Tensor, dim: int, length: int, group: ProcessGroup) -> Tensor:
-    """Put slices together. All but the last ones are equally long, so that padding is at the end."""
+    """Put slices together. All but the last ones are equally long, so that padding is at the
+    end.
+    """
     count = group.size()
     full = -(-length // count)
     local = _padded(local, dim, full)

@@ -27,7 +27,9 @@ def sliced_mask_mod(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tens
 
 
 def from_ordered(counts: Tensor, indices: Tensor, columns: int) -> Tensor:
-    """Return which blocks (..., rows, columns) the first `counts` of the `indices` name, as int32."""
+    """Return which blocks (..., rows, columns) the first `counts` of the `indices` name, as
+    int32.
+    """
     valid = candelabra.arange(indices.shape[-1], device=indices.device) < counts.unsqueeze(-1)
     # Entries beyond the count have no meaning; they go to a column that is cut off.
     places = candelabra.where(valid, indices, columns).long()
@@ -174,7 +176,9 @@ class BlockMask:
         )
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
-        """Return the attributes as a tuple; with `flatten`, the two lengths and sizes one by one."""
+        """Return the attributes as a tuple; with `flatten`, the two lengths and sizes one by
+        one.
+        """
         tensors = (getattr(self, name) for name in self._TENSOR_ATTRS)
         lengths, size = (self.seq_lengths, self.BLOCK_SIZE) if flatten else ((self.seq_lengths,), (self.BLOCK_SIZE,))
         return (*lengths, *tensors, self.dq_kv_order_spt, *size, self.mask_mod)

@@ -108,7 +108,8 @@ def _no_scaled_dtypes(name: str) -> NoReturn:
 
 
 def scaled_mm(*arguments: Any, **names: Any) -> NoReturn:
-    """Raise: PyTorch's product of float8 and float4 matrices with scales of blocks is not supported.
+    """Raise: PyTorch's product of float8 and float4 matrices with scales of blocks is not
+    supported.
 
     Raises
     ------
@@ -120,8 +121,7 @@ def scaled_mm(*arguments: Any, **names: Any) -> NoReturn:
     >>> from candelabra.nn import functional as F
     >>> F.scaled_mm()
     Traceback (most recent call last):
-    NotImplementedError: scaled_mm: scales of blocks of float8 and float4 matrices are not supported;
-    ...
+    NotImplementedError: scaled_mm: scales of blocks of float8 and float4 matrices are not ...
     """
     _no_scaled_dtypes("scaled_mm")
 

@@ -22,7 +22,9 @@ _avg_pool = ops.avg_pool
 
 
 def _group_normalized(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int, eps: float) -> Tensor:
-    """Normalize groups; float32 parameters of a half-precision input are not rounded to its dtype."""
+    """Normalize groups; float32 parameters of a half-precision input are not rounded to its
+    dtype.
+    """
     parameter = weight if weight is not None else bias
     if (
         parameter is not None

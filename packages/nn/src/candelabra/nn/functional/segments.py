@@ -52,7 +52,8 @@ def _differentiable(base: Tensor, axis: int, where: Tensor, data: Tensor, method
     """Reduce with PyTorch's gradient.
 
     The gradient of an extremum is shared by all elements equal to it, which leaves out the initial
-    value; NaN is equal to NaN here. In a product, NaN has the product of the others as its gradient.
+    value; NaN is equal to NaN here. In a product, NaN has the product of the others as its
+    gradient.
     """
     missing = data.isnan()
     ones = candelabra.ones_like(data.detach())

@@ -47,7 +47,9 @@ def _missing_attribute(module: Module, name: str) -> Any:
 
 
 def define_getattr() -> None:
-    """Define `Module.__getattr__`, for programs that call it; lookups of attributes are slower then."""
+    """Define `Module.__getattr__`, for programs that call it; lookups of attributes are slower
+    then.
+    """
     Module.__getattr__ = _missing_attribute  # type: ignore[method-assign]
 
 

@@ -273,7 +273,9 @@ def randint(
 
 
 def _bounds_and_size(given: tuple[Any, ...], names: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return bounds and size from the arguments of randint(), each of which may be given by name."""
+    """Return bounds and size from the arguments of randint(), each of which may be given by
+    name.
+    """
     if not names:
         if len(given) == 2:
             return 0, *given
@@ -517,7 +519,9 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
 
 
 def _check_bounds(dtype: dtype, low: int, high: int) -> None:
-    """Raise unless the integers from `low` up to, but not including, `high` are in the dtype's range."""
+    """Raise unless the integers from `low` up to, but not including, `high` are in the dtype's
+    range.
+    """
     name = _C_NAMES.get(dtype)
     if name is None:  # all of int64 is in its range
         return

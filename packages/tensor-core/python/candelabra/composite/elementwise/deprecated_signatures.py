@@ -1,4 +1,6 @@
-"""PyTorch's deprecated signatures, with factors by position: ``addcmul(input, 2, tensor1, tensor2)``."""
+"""PyTorch's deprecated signatures, with factors by position: ``addcmul(input, 2, tensor1,
+tensor2)``.
+"""
 
 from __future__ import annotations
 

@@ -361,7 +361,9 @@ def float_power(input: Tensor, exponent: Tensor | Number, *, out: Tensor | None 
 
 
 def as_it_was(self: Tensor) -> Any:
-    """Return the tensor about to be overwritten, or a copy of it if autograd may need its values."""
+    """Return the tensor about to be overwritten, or a copy of it if autograd may need its
+    values.
+    """
     return OPERATORS["clone"](self) if self.requires_grad and _C.is_grad_enabled() else self
 
 

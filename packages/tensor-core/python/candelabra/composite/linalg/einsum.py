@@ -68,6 +68,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         equation, operands = _from_lists((equation, *operands))
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    # Overrides get the operands one by one, however they were given.
+    if _C.has_torch_function(operands):
+        return _C.handle_torch_function(einsum, operands, equation, *operands)
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
     try:

@@ -49,7 +49,8 @@ def scaled_mm(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Multiply float8 matrices and scale the product: ``(self * scale_a) @ (mat2 * scale_b) + bias``.
+    """Multiply float8 matrices and scale the product: ``(self * scale_a) @ (mat2 * scale_b) +
+    bias``.
 
     The sum is computed in float32.
 

@@ -280,7 +280,9 @@ def volatile(self: Tensor) -> bool:
 
 @function(package=False)
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """Apply ``candelabra.nn.functional.hardshrink``: 0 where the absolute value is at most `lambd`."""
+    """Apply ``candelabra.nn.functional.hardshrink``: 0 where the absolute value is at most
+    `lambd`.
+    """
     from candelabra.nn import functional
 
     return functional.hardshrink(self, lambd)

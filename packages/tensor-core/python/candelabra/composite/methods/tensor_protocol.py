@@ -563,7 +563,9 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         untyped = source if isinstance(source, _C.Storage) else source.untyped()
         kind = getattr(source, "dtype", self.dtype)
         if kind is not self.dtype:
-            raise RuntimeError(f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {kind} for argument 1 'storage'")
+            raise RuntimeError(
+                f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {kind} for argument 1 'storage'"
+            )
         if untyped.device != self.device:
             raise RuntimeError(
                 f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '

@@ -22,8 +22,8 @@ _contiguous = OPERATORS["contiguous"]
 
 
 def _prepared(self: Tensor, dtype: dtype | None, name: str) -> Any:
-    """Return the input in the dtype of the computation and in row-major order, as the result is, and
-    the dtype of the result.
+    """Return the input in the dtype of the computation and in row-major order, as the result is,
+    and the dtype of the result.
     """
     result = self.dtype if dtype is None else dtype
     if not result.is_floating_point:

@@ -1,4 +1,6 @@
-"""References of convolution: direct sums over the kernel, and its gradients by the transposed sums."""
+"""References of convolution: direct sums over the kernel, and its gradients by the transposed
+sums.
+"""
 
 from __future__ import annotations
 

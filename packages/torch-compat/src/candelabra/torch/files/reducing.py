@@ -17,8 +17,8 @@ _LAYOUT: Any = type(candelabra.strided)
 
 
 def reduced(obj: Any, protocol: int) -> Any:
-    """Return how an object is pickled, as ``__reduce_ex__`` does; NotImplemented for all that pickle
-    writes as PyTorch's files have it.
+    """Return how an object is pickled, as ``__reduce_ex__`` does; NotImplemented for all that
+    pickle writes as PyTorch's files have it.
     """
     if isinstance(obj, Tensor):
         return _tensor(obj, protocol)

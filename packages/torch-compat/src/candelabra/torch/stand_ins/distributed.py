@@ -1,5 +1,5 @@
-"""``torch.distributed`` without candelabra-distributed: it reports that it is not available. `refusing`
-has its other names.
+"""``torch.distributed`` without candelabra-distributed: it reports that it is not available.
+`refusing` has its other names.
 """
 
 from __future__ import annotations

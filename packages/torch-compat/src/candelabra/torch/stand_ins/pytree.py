@@ -1,4 +1,6 @@
-"""``torch.utils._pytree``: PyTorch's private and deprecated names; `candelabra.pytree` has the rest."""
+"""``torch.utils._pytree``: PyTorch's private and deprecated names; `candelabra.pytree` has the
+rest.
+"""
 
 from __future__ import annotations
 

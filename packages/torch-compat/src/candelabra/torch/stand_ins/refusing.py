@@ -1,5 +1,5 @@
-"""What `torch.distributed` has and Candelabra has not, or not without candelabra-distributed: classes
-and functions that raise where they are used.
+"""What `torch.distributed` has and Candelabra has not, or not without candelabra-distributed:
+classes and functions that raise where they are used.
 """
 
 from __future__ import annotations

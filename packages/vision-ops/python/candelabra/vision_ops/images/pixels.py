@@ -41,7 +41,9 @@ def to_image(pixels: Tensor) -> Image.Image:
 
 
 def to_gray(pixels: Tensor) -> Tensor:
-    """Return the gray of red, green and blue, the last dimension; pixels without color keep theirs."""
+    """Return the gray of red, green and blue, the last dimension; pixels without color keep
+    theirs.
+    """
     red, green, blue = (pixels[..., c].to(candelabra.int64) for c in range(3))
     half = 0 if pixels.dtype == candelabra.uint8 else 1 << 14
     sums = (red * _GRAY[0] + green * _GRAY[1] + blue * _GRAY[2] + half) >> 15

@@ -18,7 +18,9 @@ class PassResult(NamedTuple):
 
 
 class PassBase(abc.ABC):
-    """A pass: `call` does the work; `requires` and `ensures` check the module before and after it."""
+    """A pass: `call` does the work; `requires` and `ensures` check the module before and after
+    it.
+    """
 
     def __call__(self, graph_module: GraphModule) -> PassResult | None:
         self.requires(graph_module)

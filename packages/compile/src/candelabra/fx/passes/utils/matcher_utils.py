@@ -218,7 +218,9 @@ class SubgraphMatcher:
         return True
 
     def _is_contained(self, nodes_map: dict[Node, Any]) -> bool:
-        """Return whether nothing outside uses the values inside, which a replacement would not have."""
+        """Return whether nothing outside uses the values inside, which a replacement would not
+        have.
+        """
         inside = {node for pattern, node in nodes_map.items() if pattern.op != "placeholder"}
         free = {*self.pattern_placeholder_nodes, *self.pattern_returning_nodes}
         return all(

@@ -9,8 +9,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def record(fn: F) -> F:
-    """Return the function unchanged: the launcher reports the end of the process's stderr, which has the
-    traceback.
+    """Return the function unchanged: the launcher reports the end of the process's stderr, which
+    has the traceback.
 
     Examples
     --------

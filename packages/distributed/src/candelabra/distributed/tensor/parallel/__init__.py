@@ -1,4 +1,6 @@
-"""Tensor parallelism: the layers of a module compute on parts of its parameters. See :doc:`sharding`."""
+"""Tensor parallelism: the layers of a module compute on parts of its parameters. See
+:doc:`sharding`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How operators compute on the parts of distributed tensors: one rule for each class of operators."""
+"""How operators compute on the parts of distributed tensors: one rule for each class of
+operators.
+"""
 
 from . import indexing, losses, matmul, networks, optimizers, pointwise, randomness, reductions, views
 from .table import RULES, Call, Row, Rule, call_with

@@ -39,7 +39,8 @@ def _index_add(call: Call) -> Labels:
 
 
 def _index(call: Call) -> Labels:
-    """Return the labels of indexing by tensors of numbers: dimensions that are not indexed have one.
+    """Return the labels of indexing by tensors of numbers: dimensions that are not indexed have
+    one.
 
     The values that `index_put` writes have those of what `index` reads.
     """

@@ -1,4 +1,6 @@
-"""Operators with random numbers: a distributed tensor gets those of the same call on the whole one."""
+"""Operators with random numbers: a distributed tensor gets those of the same call on the whole
+one.
+"""
 
 from __future__ import annotations
 

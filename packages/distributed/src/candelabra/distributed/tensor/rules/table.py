@@ -54,7 +54,9 @@ class Call:
         return self.layouts[k].placements[self.mesh_dim]
 
     def parts_of(self, k: int, dim: int) -> int:
-        """Return into how many slices a dimension of the k-th tensor is cut, or would be by this one."""
+        """Return into how many slices a dimension of the k-th tensor is cut, or would be by
+        this one.
+        """
         count = 1
         for i, each in enumerate(self.layouts[k].placements):
             if each.is_shard(dim) or i == self.mesh_dim:
@@ -87,7 +89,9 @@ def _without_data(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Row:
-    """One way to compute an operator, along one dimension of the mesh: where results and tensors are."""
+    """One way to compute an operator, along one dimension of the mesh: where results and
+    tensors are.
+    """
 
     outputs: tuple[Placement, ...]
     inputs: tuple[Placement, ...]
@@ -106,7 +110,8 @@ class Labels:
     added
         The tensors that are added to the result, and so must be pending sums as it is.
     linear
-        Sets of tensors in which the operator is jointly linear: of pending sums it is a pending sum.
+        Sets of tensors in which the operator is jointly linear: of pending sums it is a pending
+        sum.
     keeps
         Whether any pending reduction of all tensors stays one.
     """

@@ -273,7 +273,9 @@ class BackwardHooks:
         return type(result)(*values) if hasattr(result, "_fields") else values
 
     def _watch_first_tensor(self, result: Any) -> None:
-        """Register the hooks that are not full on the node of the first tensor; warn of full ones."""
+        """Register the hooks that are not full on the node of the first tensor; warn of full
+        ones.
+        """
         hooks = list(global_backward.values()) if False in _kinds_of_global_backward_hooks else []
         if self.module.__dict__.get("_is_full_backward_hook") is False:
             hooks += self.module._backward_hooks.values()

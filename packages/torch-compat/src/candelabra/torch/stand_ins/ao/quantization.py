@@ -1,4 +1,6 @@
-"""``torch.ao.quantization``: markers that float models contain, and functions that refuse to quantize."""
+"""``torch.ao.quantization``: markers that float models contain, and functions that refuse to
+quantize.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class QuantStub(_Marker):
 
 
 class DeQuantStub(_Marker):
-    """Marks where a quantized model returns to floating point; in a float model, it returns its input."""
+    """Marks where a quantized model returns to floating point; in a float model, it returns its
+    input.
+    """
 
 
 class _Quantizer(Module):

@@ -1,4 +1,6 @@
-"""``torch.utils.data._utils.signal_handling``: loaders of programs' own that watch their workers."""
+"""``torch.utils.data._utils.signal_handling``: loaders of programs' own that watch their
+workers.
+"""
 
 from __future__ import annotations
 

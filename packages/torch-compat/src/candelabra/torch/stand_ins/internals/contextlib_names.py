@@ -34,7 +34,9 @@ class _DecoratorContextManager:
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """Return another context with the same settings; each call of a decorated function has one."""
+        """Return another context with the same settings; each call of a decorated function has
+        one.
+        """
         return self.__class__()
 
 

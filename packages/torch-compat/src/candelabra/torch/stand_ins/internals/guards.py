@@ -26,4 +26,6 @@ def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
 
 
 def get_proxy_mode() -> None:
-    """Return None: graphs are traced with proxies of ``torch.fx``, and no mode records operators."""
+    """Return None: graphs are traced with proxies of ``torch.fx``, and no mode records
+    operators.
+    """

@@ -130,7 +130,8 @@ def _name(target: Any) -> str:
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Register the formula of operators, a function of the shapes of their arguments, as a decorator.
+    """Register the formula of operators, a function of the shapes of their arguments, as a
+    decorator.
 
     Parameters
     ----------
