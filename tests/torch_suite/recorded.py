@@ -1,4 +1,4 @@
-"""The names of PyTorch's tests that pass on PyTorch, a file of plain text for each file of tests."""
+"""The names of PyTorch's tests that pass on PyTorch: plain text, a file for each file of tests."""
 
 from __future__ import annotations
 

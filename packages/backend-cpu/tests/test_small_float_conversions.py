@@ -115,7 +115,7 @@ def of_codes(name: str) -> c.Tensor:
 
 
 def check(name: str, source: c.Tensor) -> None:
-    """Compare the codes of a tensor with those of its numbers as float32; the sign of NaN is free."""
+    """Compare a tensor's codes with those of its numbers as float32; the sign of NaN is free."""
     numbers = source.to(c.float32).numpy()
     found, expected = codes_of(source.to(dtype_of(name))), narrowed(name, numbers)
     is_nan = np.isnan(numbers)

@@ -7,7 +7,7 @@ from .recording import RANDOM, Recording
 
 
 def remove_dead(recording: Recording) -> None:
-    """Remove the operators of a recording that only compute what nothing needs, and their constants.
+    """Remove the operators of a recording that compute what nothing needs, and their constants.
 
     Those that write to an argument or draw random numbers stay.
     """

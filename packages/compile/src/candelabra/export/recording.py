@@ -323,7 +323,7 @@ def _has_mask(args: Any) -> bool:
 
 
 def _memory(tensor: Tensor) -> Any:
-    """Return what tensors of the same memory have in common, aliases with other storages included."""
+    """Return what tensors of the same memory share, aliases with other storages included."""
     storage = tensor.untyped_storage()
     address = 0 if tensor.is_meta or storage.nbytes() == 0 else storage.data_ptr()
     return (address, str(tensor.device)) if address else id(storage)

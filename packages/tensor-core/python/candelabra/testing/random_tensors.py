@@ -55,7 +55,7 @@ def make_tensor(
     >>> make_tensor((2, 3), dtype=candelabra.int8).shape
     candelabra.Size([2, 3])
     """
-    sizes = [*shape[0]] if len(shape) == 1 and isinstance(shape[0], Sequence) else [*shape]
+    sizes: list[Any] = [*shape[0]] if len(shape) == 1 and isinstance(shape[0], Sequence) else [*shape]
     if noncontiguous and memory_format is not None:
         raise ValueError(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, "

@@ -46,7 +46,7 @@ void check_not_empty(const Call& call, std::span<const int64_t> from, std::span<
   }
 }
 
-// Whether the strides ascend as those of channels-last images, with gaps, too: a crop of such images.
+// Whether the strides ascend as those of channels-last images, gaps included: a crop of them.
 bool is_channels_last_crop(const TensorObject& tensor) {
   if (tensor.contiguous || tensor.ndim() < 4 || tensor.numel == 0 || tensor.strides[1] == 0) return false;
   int64_t least = 0;

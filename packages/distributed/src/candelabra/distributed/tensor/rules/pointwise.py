@@ -47,7 +47,7 @@ def pointwise(call: Call) -> list[Row]:
 
 
 def _keeps(call: Call) -> bool:
-    """Return whether of any pending reduction the result is one, too: of copies that do not round."""
+    """Return whether the result has any pending reduction, too: of copies that do not round."""
     if call.name not in _KEEPS:
         return False
     kinds = {layout.dtype for layout in call.layouts}
