@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import functorch_layers
-from .transforms.jvp_layer import JvpLayer, forward_enabled, is_forward_enabled, set_forward_enabled
+from .transforms.jvp_layer import JvpLayer, is_forward_enabled, set_forward_enabled
 
 if TYPE_CHECKING:
     from candelabra import Tensor
@@ -209,6 +209,3 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def _is_fwd_grad_enabled() -> bool:
     return is_forward_enabled()
-
-
-_set_fwd_grad_enabled = forward_enabled
