@@ -345,6 +345,13 @@ class RecordingMode(TorchDispatchMode):
         if kwargs.pop("generator", None) is not None:
             raise ExportError(f"{func.name}{_at(_line())} draws from a generator of its own, which no file can hold")
         with self.recorder.watch.pause():
+            hook = candelabra._C.set_dispatch_hook(None)
+            candelabra._C.set_dispatch_hook(hook)
+            if hook is not None:
+                raise ExportError(
+                    f"{func.name}{_at(_line())} is called under autocast, vmap or another transformation, below which "
+                    "operators are not recorded; call it without, and convert with Tensor.to instead of autocast"
+                )
             self.recorder.note_writes(func, args, kwargs)
             result = func(*args, **kwargs)
             self.recorder.add(func, args, kwargs, result)
