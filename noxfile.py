@@ -539,6 +539,23 @@ def ecosystem(session: nox.Session) -> None:
     session.run("python", str(folder), *page, *session.posargs)
 
 
+@nox.session(name="torch-suite")
+def torch_suite(session: nox.Session) -> None:
+    """Run PyTorch's own tests, and write docs/parity_suite.md. The tests are fetched from Debian's
+    source package, their harness from PyTorch's wheel, into a cache folder outside the repository.
+
+    ``-- FILE ...`` runs only those files; ``-- --record`` records what passes on PyTorch.
+    """
+    folder = ROOT / "tests" / "torch_suite"
+    session.install("pip", "expecttest", "hypothesis", "numpy", "psutil", "pytest", "scipy")
+    if "--record" in session.posargs:
+        session.install("torch==2.13.0", "--index-url", "https://download.pytorch.org/whl/cpu")
+    else:
+        install(session, list(dict.fromkeys([*TEST_PACKAGES["torch-compat"], "compile"])))
+    page = [] if session.posargs else ["--write", str(ROOT / "docs" / "parity_suite.md")]
+    session.run("python", str(folder), *page, *session.posargs)
+
+
 @nox.session
 def fuzz(session: nox.Session) -> None:
     """Load randomly mutated files of every format. For more: ``-- --mutations 1000000``."""

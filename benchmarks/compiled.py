@@ -146,10 +146,18 @@ def chain(_: Any) -> Work:
     return lambda: compiled(a, b).block_until_ready()
 
 
+def long_chain(_: Any) -> Work:
+    """Return the chain of eight operators of `replayed.py`."""
+    compiled = jax.jit(lambda x: jnp.abs(jax.nn.relu((x * 1.01 + 0.5) * x - 0.25) * 0.7 + x))
+    x = array(normal(10_000_000))
+    return lambda: compiled(x).block_until_ready()
+
+
 SMALL = normal(32, 64), integers(10, 32)
 #: JAX's peers, by the full name of our workload.
 PEERS: dict[str, Callable[[Any], Work]] = {
     "elementwise: chain of 6 operators, 1 M": chain,
+    "elementwise: chain of 8 operators, 10 M": long_chain,
     "training: MLP 64-128-128-10, batch 32, SGD": step(small_mlp, mlp, *SMALL, sgd(0.01)),
     "training: MLP 64-128-128-10, batch 32, Adam": step(small_mlp, mlp, *SMALL, adam(1e-4)),
     "training: MLP 784-2048-2048-10, batch 256, SGD": step(

@@ -1,13 +1,16 @@
 """Time compiled steps beside ordinary ones: ``python -m benchmarks.replayed``.
 
-Each training step is run by Candelabra, by Candelabra compiled, by PyTorch, and by JAX's jit where
-that is installed and has the step. The overhead of a compiled call is that of one operator on four
-elements.
+Each training step and a chain of eight elementwise operators are run by Candelabra, by Candelabra
+compiled, by PyTorch, with ``--torch-compile`` by torch.compile, which needs g++ and minutes, and by
+JAX's jit where that is installed and has the step. The sides take turns in one process. Peak memory
+is that of the allocator's counter, beyond what is in use without the step. The overhead of a
+compiled call is that of one operator on four elements.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import re
 import sys
@@ -16,7 +19,9 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
+from candelabra import _C, backends
 
+from .inputs import normal
 from .measuring import measure
 from .table import duration
 from .workload import Work, Workload
@@ -33,6 +38,41 @@ def compiled(make: Callable[[Any], Work]) -> Callable[[Any], Work]:
         return work
 
     return build
+
+
+def compiled_by_torch(make: Callable[[Any], Work]) -> Callable[[Any], Work]:
+    """Return how the work is built that torch.compile has compiled."""
+
+    def build(xp: Any) -> Work:
+        work: Work = xp.compile(make(xp))
+        for _ in range(3):
+            work()
+        return work
+
+    return build
+
+
+def chain(xp: Any) -> Work:
+    """Return a chain of eight elementwise operators on 10 M elements."""
+    x = normal(10_000_000).make(xp)
+
+    def call() -> Any:
+        return xp.abs(xp.relu((x * 1.01 + 0.5) * x - 0.25) * 0.7 + x)
+
+    return call
+
+
+def peak(build: Callable[[Any], Work]) -> int:
+    """Return the most bytes that a work has in use in two calls, with all that it keeps."""
+    gc.collect()
+    before = backends.memory_statistics("cpu")["allocated"]
+    work = build(candelabra)
+    work()
+    gc.collect()
+    _C.reset_peak_statistics("cpu")
+    for _ in range(2):
+        work()
+    return backends.memory_statistics("cpu")["allocated_peak"] - before
 
 
 def trivial(xp: Any) -> Work:
@@ -72,12 +112,17 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--seconds", type=float, default=0.2, help="of a stretch")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--torch-compile", action="store_true", help="time torch.compile too")
     options = parser.parse_args()
     import torch
 
     sides: list[Any] = [candelabra, candelabra, torch]
     for xp in sides[1:]:
         xp.set_num_threads(options.threads)
+    wrappers: list[Any] = [lambda make: make, compiled, lambda make: make]
+    if options.torch_compile:
+        sides.append(torch)
+        wrappers.append(compiled_by_torch)
     peers: dict[str, Callable[[Any], Work]] = {}
     if importlib.util.find_spec("jax") is not None:
         from .compiled import PEERS
@@ -86,23 +131,32 @@ def main() -> int:
     pattern = re.compile(options.only)
     chosen = [
         workload
-        for workload in all_workloads()
-        if workload.family == "training" and workload.recording and pattern.search(workload.full_name)
+        for workload in [
+            Workload("chain of 8 operators, 10 M", chain, family="elementwise"),
+            *all_workloads(),
+        ]
+        if (workload.make is chain or (workload.family == "training" and workload.recording))
+        and pattern.search(workload.full_name)
     ]
-    print(f"{'':52} {'eager':>11} {'compiled':>11} {'PyTorch':>11} {'JAX jit':>11}  to eager  beyond eager, calls 1-3")
+    names = ["eager", "compiled", "PyTorch", *(["torch.compile"] if options.torch_compile else []), "JAX jit"]
+    print(
+        f"{'':48}" + "".join(f"{name:>14}" for name in names) + "  to eager  peak MB (eager)  beyond eager, calls 1-3"
+    )
     for workload in chosen:
-        makes = [workload.make, compiled(workload.make), workload.make]
+        makes = [wrap(workload.make) for wrap in wrappers]
         with_peer = workload.full_name in peers
         if with_peer:
             makes.append(peers[workload.full_name])
         found = measure(
             workload, [*sides, *(["jax"] if with_peer else [])], options.rounds, options.seconds, makes
         ).medians
-        ours, replayed, theirs, *jax = (*found,)
         _, beyond = first_call(workload)
+        times = "".join(f"{duration(one):>14}" for one in found) + ("" if with_peer else f"{'':14}")
+        with candelabra.set_grad_enabled(workload.recording):
+            memory = [peak(make) / 1e6 for make in (compiled(workload.make), workload.make)]
         print(
-            f"{workload.name:52} {duration(ours):>11} {duration(replayed):>11} {duration(theirs):>11} "
-            f"{duration(jax[0]) if jax else '':>11} {replayed / ours:9.3f} {duration(beyond):>12}",
+            f"{workload.name:48}{times}{found[1] / found[0]:10.3f}  {memory[0]:7.1f} {memory[1]:9.1f}"
+            f"{duration(beyond):>12}",
             flush=True,
         )
     call = Workload("trivial call", trivial, recording=False)

@@ -135,8 +135,10 @@ def frozen_rng_state() -> Iterator[None]:
 def run_plainly() -> None:
     """Leave out of the harness what prepares tests for TorchDynamo and sparse tensors, and what
     reports on them."""
+    import torch.testing._utils
     from torch.testing._internal import common_utils
 
+    torch.testing._utils.freeze_rng_state = frozen_rng_state
     common_utils.TestCase.run = unittest.TestCase.run
     common_utils.open_source_signpost = lambda **named: None
     common_utils.freeze_rng_state = frozen_rng_state

@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 
+#include "candelabra/compile.h"
 #include "families.hpp"
 #include "gemm/choice_file.hpp"
 #include "gemm/gemm.hpp"
@@ -164,9 +165,16 @@ int32_t flush_denormal(int32_t on) {
   return guarded([&] { set_flush_denormal(on != 0); });
 }
 
+// The bodies do not throw.
+void run_parallel(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
+  parallel_for(end - begin, grain, [&](int64_t from, int64_t to) { body(context, begin + from, begin + to); });
+}
+
 const void* extension(const char* name) {
   static int32_t (*const flush)(int32_t) = flush_denormal;
-  return std::strcmp(name, "flush_denormal") == 0 ? &flush : nullptr;
+  static const cb_compile compile{sizeof(cb_compile), run_parallel};
+  if (std::strcmp(name, "flush_denormal") == 0) return &flush;
+  return std::strcmp(name, "compile") == 0 ? &compile : nullptr;
 }
 
 const KernelTable& kernels() {

@@ -47,6 +47,18 @@ def test_sort(dtype: str, descending: bool) -> None:
 
 
 @pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("width", [0, 1, 2**20, 2**32 - 1, 2**32, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("n", [3, 100, 191, 5000, 300_000])
+def test_ranges_of_int64(n: int, width: int, descending: bool) -> None:
+    low = np.iinfo(np.int64).min if width == 2**64 - 1 else 7 - width // 2
+    offsets = np.random.default_rng(n).integers(0, width, n, dtype=np.uint64, endpoint=True)
+    offsets[:2] = 0, width
+    array = (offsets + np.uint64(low % 2**64)).view(np.int64)
+    check_sort(tensor(array, "int64"), 0, descending)
+    check_sort(tensor(array.repeat(2), "int64")[::2], 0, descending)
+
+
+@pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values(dtype: str, descending: bool) -> None:
     generator = np.random.default_rng(3)

@@ -1,5 +1,6 @@
 """What recording systems get silently wrong: right here, or refused with the reason."""
 
+import gc
 import os
 import random
 import time
@@ -476,3 +477,22 @@ def test_results_that_share_memory():
         part.fill_(7)
         assert whole.tolist() == [[7.0, 7.0], [1.0, 1.0], [1.0, 1.0]]
     assert is_replayed(compiled)
+
+
+def test_callbacks_of_the_collector_are_not_part_of_a_call():
+    def callback(phase, info):
+        time.perf_counter()
+
+    def function(x):
+        containers = [[number] for number in range(5000)]
+        return x + len(containers)
+
+    compiled = candelabra.compile(function, fullgraph=True)
+    gc.callbacks.append(callback)
+    try:
+        for _ in range(5):
+            assert compiled(candelabra.ones(1)).item() == 5001
+    finally:
+        gc.callbacks.remove(callback)
+    assert is_replayed(compiled)
+    assert gc.isenabled()

@@ -5,6 +5,7 @@ processes it is.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 import zipfile
@@ -91,13 +92,11 @@ def test_compilers_leave_programs_as_they_are(torch):
     def double(x):
         return 2 * x
 
-    assert torch.jit.script(double) is double
+    assert torch.jit.script(double)(3) == 6
     assert torch.jit.ignore(double) is double
     assert torch.jit.ignore(drop=True)(double) is double
-    assert torch.jit.trace(double, torch.ones(1))(3) == 6
+    assert torch.jit.trace(double, torch.ones(1))(torch.ones(1)).tolist() == [2]
     assert not torch.jit.is_scripting()
-    with pytest.raises(NotImplementedError, match="state dict"):
-        torch.jit.load("model.pt")
     onnx = importlib.import_module("torch.onnx")
     with pytest.raises(NotImplementedError, match="does not export"):
         onnx.export(None, (), "model.onnx")
@@ -118,8 +117,8 @@ def test_what_is_missing_says_so(torch):
         torch.no_such_thing
     with pytest.raises(AttributeError, match="no sparse tensors"):
         torch.sparse
-    with pytest.raises(ModuleNotFoundError, match="'torch.export'.*there is no candelabra.export"):
-        importlib.import_module("torch.export")
+    with pytest.raises(ModuleNotFoundError, match="'torch.nothing'.*there is no candelabra.nothing"):
+        importlib.import_module("torch.nothing")
     with pytest.raises(ImportError, match="no_such_layer"):
         exec("from torch.nn import no_such_layer")
     assert not hasattr(torch.nn, "no_such_layer")
@@ -246,7 +245,7 @@ def test_autocast_of_a_device_that_is_not_there(torch):
     [
         ("quantize_per_tensor", "no quantized tensors"),
         ("quantization", "no quantized tensors"),
-        ("export", "no compiler"),
+        ("nested", "no nested tensors"),
         ("sparse", "no sparse"),
     ],
 )

@@ -153,7 +153,7 @@ def test_compiled_classes(torch):
             return self.layer(x)
 
     assert Old()(torch.ones(1, 1)).shape == (1, 1)
-    assert not isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.ScriptModule)
+    assert isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.RecursiveScriptModule)
     assert torch.jit.isinstance([1], list[int])
     with pytest.raises(NotImplementedError, match="no compiled programs"):
         torch.jit.CompilationUnit("def f(): pass")
@@ -254,3 +254,64 @@ def test_checks(torch):
     ):
         with pytest.raises(TypeError):
             call()
+
+
+def test_states_of_torch_function(torch):
+    state = torch._C._get_torch_function_state()
+    assert state is torch._C._TorchFunctionState.ENABLED
+    with torch._C.DisableTorchFunction():
+        assert torch._C._get_torch_function_state() is torch._C._TorchFunctionState.ALL_DISABLED
+    torch._C._set_torch_function_state(torch._C._TorchFunctionState.SUBCLASSES_DISABLED)
+    assert torch._C._get_torch_function_state() is torch._C._TorchFunctionState.SUBCLASSES_DISABLED
+    torch._C._set_torch_function_state(state)
+
+
+def test_private_names_that_programs_use(torch):
+    assert torch._C._get_privateuse1_backend_name() == "privateuseone"
+    assert torch._utils._is_privateuse1_backend_available() is False
+    assert torch._C.has_lapack is torch.has_lapack
+    assert torch.autograd.kineto_available() is True
+    data = torch.tensor([1.0, 2.0, 3.0])
+    assert torch._segment_reduce(data, "sum", lengths=torch.tensor([2, 1])).tolist() == [3.0, 3.0]
+
+
+def test_callbacks_of_the_engine(torch):
+    called = []
+    x = torch.ones(1, requires_grad=True)
+    engine = torch.autograd.Variable._execution_engine
+    x.register_hook(lambda grad: engine.queue_callback(lambda: called.append(x.grad.item())))
+    (x * 2).backward()
+    assert called == [2.0]
+
+
+def test_switch_of_forward_mode(torch):
+    forward_ad = importlib.import_module("torch.autograd.forward_ad")
+    assert forward_ad._current_level == -1 and torch._C._is_fwd_grad_enabled()
+    with forward_ad.dual_level():
+        assert forward_ad._current_level == 0
+        with forward_ad._set_fwd_grad_enabled(False):
+            assert not torch._C._is_fwd_grad_enabled()
+    torch._C._set_fwd_grad_enabled(True)
+    assert torch._C._is_fwd_grad_enabled()
+
+
+def test_checks_of_tensors(torch):
+    x = torch.ones(2)
+    assert torch._assert_tensor_metadata(x, size=(2,), stride=(1,), dtype=torch.float32, device="cpu") is None
+    for expected, what in (
+        ({"dtype": torch.int64}, "dtype"),
+        ({"size": (3,)}, "sizes"),
+        ({"device": "meta"}, "device"),
+    ):
+        with pytest.raises(RuntimeError, match=f"Tensor {what} mismatch"):
+            torch._assert_tensor_metadata(x, **expected)
+    assert torch._disable_dynamo(lambda: 3)() == 3
+    assert torch._disable_dynamo()(lambda: 4)() == 4
+
+
+def test_a_scoped_library_takes_back_what_it_defined(torch):
+    for _ in range(2):
+        with torch.library._scoped_library("scoped_names", "FRAGMENT") as library:
+            library.define("twice(Tensor x) -> Tensor")
+            library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+            assert torch.ops.scoped_names.twice(torch.ones(2)).tolist() == [2.0, 2.0]

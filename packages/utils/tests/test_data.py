@@ -10,6 +10,7 @@ from candelabra.utils.data import (
     BatchSampler,
     ChainDataset,
     ConcatDataset,
+    DataLoader,
     Dataset,
     DistributedSampler,
     IterableDataset,
@@ -181,3 +182,31 @@ def test_convert():
     assert converted[1][0] == 1
     assert converted[1][1].item() == 2.0
     assert converted[2]["a"].tolist() == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["random_"]),
+        ({"shuffle": True}, ["random_", "random_", 10, 10]),
+        ({"sampler": RandomSampler(range(10), num_samples=25)}, ["random_", "random_", 10, 10, 10]),
+        ({"sampler": SubsetRandomSampler([1, 2, 3])}, ["random_", 3]),
+    ],
+    ids=["in-order", "shuffled", "more-samples", "subset"],
+)
+def test_an_epoch_draws_what_it_draws_in_pytorch(options, expected, monkeypatch):
+    """Recorded on PyTorch 2.13: a seed for workers, one for the order, and whole permutations, one
+    more than the epoch needs.
+    """
+    drawn = []
+    random_, randperm = candelabra.Tensor.random_, candelabra.randperm
+    monkeypatch.setattr(
+        candelabra.Tensor,
+        "random_",
+        lambda self, *ends, **rest: (drawn.append("random_"), random_(self, *ends, **rest))[1],
+    )
+    monkeypatch.setattr(candelabra, "randperm", lambda n, **rest: (drawn.append(n), randperm(n, **rest))[1])
+    for _ in range(2):
+        for _ in DataLoader(range(10), batch_size=4, **options):
+            pass
+    assert drawn == expected * 2

@@ -397,7 +397,7 @@ CANDELABRA_FORMULA ErrorFunction error_function(Vec<float> x) {
 
 template <typename T>
 CANDELABRA_FORMULA Vec<T> erf(Vec<T> x) {
-  if constexpr (Vec<T>::size == 8) {
+  if constexpr (std::is_same_v<T, float> && Vec<T>::size == 8) {
     const auto [near, far, is_near] = parts::error_function(x);
     return select(is_near, near, with_sign_of(T(1) - far, x));
   } else {
@@ -411,7 +411,7 @@ namespace parts {
 // 1 + erf(x)
 template <typename T>
 CANDELABRA_FORMULA Vec<T> one_plus_erf(Vec<T> x) {
-  if constexpr (Vec<T>::size == 8) {
+  if constexpr (std::is_same_v<T, float> && Vec<T>::size == 8) {
     const auto [near, far, is_near] = error_function(x);
     const Vec<T> low = select(Vec<T>(-erf_one<T>) < x, far, Vec<T>(T(0)));
     return select(is_near, near + T(1), select(x < Vec<T>(T(0)), low, T(2) - far));

@@ -43,6 +43,26 @@ def test_unary_float(name: str, dtype: str) -> None:
     assert_ulp(out, reference(wide), 100.0 if (name, dtype) == ("erfc", "float64") else ULP[dtype])
 
 
+@pytest.mark.parametrize(
+    ("name", "limit", "low", "high"),
+    [
+        ("erf", 1.5, 1e-30, 4.2), ("erfc", 2.0, 1e-6, 9.2), ("exp", 1.0, 1e-6, 87.0), ("tanh", 1.05, 1e-30, 10.0),
+        ("sin", 1.0, 1e-30, 1e5), ("cos", 1.0, 1e-6, 1e5),
+    ],
+)  # fmt: skip
+def test_accuracy_of_float32(name: str, limit: float, low: float, high: float) -> None:
+    """The sample has all magnitudes evenly, and more where the functions change."""
+    random = np.random.default_rng(5)
+    size = 200_000
+    magnitudes = np.concatenate(
+        [np.exp(random.uniform(np.log(low), np.log(high), size)), random.uniform(low, high, size)]
+    )
+    x = np.concatenate([magnitudes, -magnitudes]).astype("float32")
+    out = np.empty_like(x)
+    call(name, [out], x)
+    assert_ulp(out, UNARY_FLOAT[name][0](x.astype(np.float64)), limit)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", sorted({*UNARY_FLOAT, "lgamma", "digamma"}))
 def test_where_a_number_stands_does_not_matter(name: str, dtype: str) -> None:

@@ -81,6 +81,33 @@ def test_the_process_goes_on_after_requests_that_cannot_be_met():
     assert (done.returncode, done.stdout.strip()) == (0, "fine"), done.stderr[-2000:]
 
 
+TRANSFORM = """
+import resource
+import candelabra
+
+x = candelabra.ones(1 << 21, dtype=candelabra.complex64)
+candelabra.fft.fft(candelabra.ones(64, dtype=candelabra.complex64))  # the library's own memory is there
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+failed = 0
+for more in range(1000):
+    resource.setrlimit(resource.RLIMIT_AS, (used + (more << 21), -1))
+    try:
+        candelabra.fft.fft(x)
+    except candelabra.OutOfMemoryError:
+        failed += 1
+    else:
+        break
+print("failed" if failed else "did not fail")
+"""
+
+
+@pytest.mark.skipif("CANDELABRA_SANITIZED" in os.environ, reason="AddressSanitizer reserves terabytes of address space")
+def test_a_transform_without_memory():
+    """Whether the tensors or MKL's own buffers do not fit."""
+    done = subprocess.run([sys.executable, "-c", TRANSFORM], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "failed"), done.stderr[-2000:]
+
+
 @pytest.mark.parametrize("size", [10**13, 2**60, (2**31, 2**29)])
 def test_more_than_any_machine_has(size):
     with pytest.raises((candelabra.OutOfMemoryError, RuntimeError), match="you tried to allocate|overflow"):

@@ -479,8 +479,8 @@ typedef struct cb_backend {
    *   "accelerator"         cb_accelerator of accelerator.h
    *   "dlpack_device_type"  an int32_t, the DLPack number of the device type
    *   "flush_denormal"      a pointer to int32_t (*)(int32_t on), which returns enum cb_status
-   * Reserved names, for later minor versions: "compile" (claim, compile and execute groups of
-   * operators of a recorded graph). (optional) none [any] */
+   *   "compile"             cb_compile of compile.h, since 2.1; later minor versions append to it
+   * (optional) none [any] */
   const void* (*extension)(const char* name);
   /* Plain text that tells how the backend selects its kernels, one line each, for python -m
    * candelabra.backends. (optional) none [any] */

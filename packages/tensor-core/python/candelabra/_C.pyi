@@ -111,6 +111,7 @@ class Program:
     calls_left: builtins.int
     size: builtins.int
     planned_bytes: builtins.int
+    group_sizes: list[builtins.int]
     unplanned_bytes: builtins.int
     is_running: builtins.bool
 

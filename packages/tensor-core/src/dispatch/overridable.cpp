@@ -91,9 +91,11 @@ PyObject* overridable_getattro(PyObject* object, PyObject* name) {
   static constinit InternedOnce wrapped{"__wrapped__"};
   static constinit InternedOnce reduce{"__reduce_ex__"};
   static constinit InternedOnce kind{"__class__"};
+  static constinit InternedOnce get{"__get__"};
+  static constinit InternedOnce call{"__call__"};
   const auto is = [name](InternedOnce& known) { return PyUnicode_Compare(name, known.get()) == 0; };
   if (is(wrapped)) return Py_NewRef(as_overridable(object).function);
-  if (is(kind) || is(reduce)) return PyObject_GenericGetAttr(object, name);
+  if (is(kind) || is(reduce) || is(get) || is(call)) return PyObject_GenericGetAttr(object, name);
   PyObject* const found = PyObject_GetAttr(as_overridable(object).function, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
   PyErr_Clear();

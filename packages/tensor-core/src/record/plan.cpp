@@ -4,6 +4,7 @@
 
 #include "interop/interop.hpp"
 #include "record/program.hpp"
+#include "record/tiles.hpp"
 
 namespace candelabra {
 
@@ -104,9 +105,21 @@ void Program::drop_dead() {
 }
 
 void Program::make_steps() {
-  steps_.clear();
-  for (int i = 0; i < static_cast<int>(order_.size()); ++i) steps_.push_back({i, i + 1, {}, {}});
+  compile_ = is_debugged_ || order_.empty() ? nullptr : tile_service(device_);
+  const int count = static_cast<int>(order_.size());
+  for (int i = 0, end = 0; i < count; i = end) {
+    end = i + 1;
+    if (compile_ && is_tileable(*order_[static_cast<size_t>(i)]))
+      while (end < count && joins(*order_[static_cast<size_t>(end)], i, end)) ++end;
+    steps_.push_back({i, end, {}, {}, nullptr});
+  }
   if (steps_.empty()) steps_.emplace_back();
+  note_steps();
+  for (Step& step : steps_)
+    if (step.end > step.begin + 1) make_tiling(step);
+}
+
+void Program::note_steps() {
   for (int s = 0; s < static_cast<int>(steps_.size()); ++s) {
     for (int i = steps_[static_cast<size_t>(s)].begin; i < steps_[static_cast<size_t>(s)].end; ++i) {
       for (const Operand& operand : order_[static_cast<size_t>(i)]->operands) {

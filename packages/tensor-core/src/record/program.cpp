@@ -248,9 +248,10 @@ PyObject* Program::run(const std::vector<TensorObject*>& tensors) {
   Owned owned(planned_.size());
   for (const Step& step : steps_) {
     begin_memory(step, owned, arena);
+    if (step.tiling) run_tiles(step);
     for (int i = step.begin; i < step.end; ++i) {
       Instruction& instruction = *order_[static_cast<size_t>(i)];
-      execute(instruction);
+      if (!step.tiling) execute(instruction);
       note_changes(instruction);
     }
     end_memory(step, owned);

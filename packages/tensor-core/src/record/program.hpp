@@ -1,6 +1,7 @@
 // A program: the instructions of a recording with planned memory, replayed from C++.
 #pragma once
 
+#include "candelabra/compile.h"
 #include "record/guards.hpp"
 #include "record/recorder.hpp"
 
@@ -34,6 +35,12 @@ struct Produced {
   TensorRef parameter;  // of a gradient: where it goes
 };
 
+// How a group of elementwise instructions runs tile by tile (tiles.cpp).
+struct Tiling;
+struct DeleteTiling {
+  void operator()(Tiling* tiling) const;
+};
+
 class Program {
  public:
   Program(std::shared_ptr<Recorder> recording, bool is_debugged);
@@ -64,13 +71,15 @@ class Program {
   size_t unplanned_bytes() const { return unplanned_bytes_; }
   // How many instructions a replay runs.
   size_t size() const { return order_.size(); }
+  // Of groups of instructions that run tile by tile.
+  std::vector<int> group_sizes() const;
   Recorder& recording() { return *recording_; }
   std::shared_ptr<Recorder> shared_recording() { return recording_; }
 
  private:
   // Block: memory of its own from its first use to its last. New: the same, and it outlives the
-  // call.
-  enum class Place : uint8_t { None, Input, Existing, Arena, Block, New, Constant };
+  // call. Tile: no memory but that of the tiles of one group.
+  enum class Place : uint8_t { None, Input, Existing, Arena, Block, New, Constant, Tile };
   struct Planned {
     Place place = Place::None;
     int64_t offset = 0;  // in the arena
@@ -86,6 +95,7 @@ class Program {
   struct Step {
     int begin = 0, end = 0;  // in order_
     std::vector<int> begins, ends;
+    std::unique_ptr<Tiling, DeleteTiling> tiling;  // of a group
   };
   struct Base {
     Storage* storage = nullptr;
@@ -100,6 +110,12 @@ class Program {
   void delay();
   void recompute();
   void make_steps();
+  void note_steps();
+  bool is_tileable(const Instruction& instruction) const;
+  bool joins(const Instruction& instruction, int begin, int end) const;
+  void make_tiling(Step& step);
+  void place_in_tiles(const Step& step, Tiling& tiling);
+  void run_tiles(const Step& step);
   void take_over_memory();
   bool is_same_layout(const Operand& a, const Operand& b) const;
   int dying_operand(const Instruction& instruction, int step) const;
@@ -126,7 +142,8 @@ class Program {
   bool is_debugged_;
   bool is_running_ = false;
   Device device_;
-  std::vector<Planned> planned_;  // by buffer of the recording, then those of `changed_`
+  const cb_compile* compile_ = nullptr;  // of the backend, if it runs tiles
+  std::vector<Planned> planned_;         // by buffer of the recording, then those of `changed_`
   std::vector<Base> bases_;
   std::vector<Instruction*> order_;
   // Instructions that the recording has not, or has with other buffers.

@@ -43,7 +43,15 @@ int Program::latest_place(int at) const {
   const Instruction& moved = *order_[static_cast<size_t>(at)];
   if (moved.kind != Instruction::Kind::Kernel || moved.is_random || moved.live || (moved.op->tags & tag_custom))
     return at;
-  int latest = static_cast<int>(order_.size());
+  // What fails must fail before the calls whose effects remain.
+  const auto remains = [&](int buffer) {
+    const Place place = planned_[static_cast<size_t>(buffer)].place;
+    return place == Place::Existing || place == Place::Input;
+  };
+  int latest = at + 1;
+  while (latest < static_cast<int>(order_.size()) &&
+         std::ranges::none_of(order_[static_cast<size_t>(latest)]->written, remains))
+    ++latest;
   for (const Operand& operand : moved.operands) {
     const bool is_written = writes(moved, operand.buffer);
     const Place place = planned_[static_cast<size_t>(operand.buffer)].place;

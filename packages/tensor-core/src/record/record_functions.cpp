@@ -259,6 +259,7 @@ void register_record(py::module_& module) {
       .def("failed_guard", failed_guard)
       .def_readwrite("calls_left", &Program::calls_left)
       .def_property_readonly("size", &Program::size)
+      .def_property_readonly("group_sizes", &Program::group_sizes, "How many operators run together tile by tile.")
       .def_property_readonly("planned_bytes", &Program::planned_bytes)
       .def_property_readonly("unplanned_bytes", &Program::unplanned_bytes);
 }

@@ -210,9 +210,13 @@ PyObject* clear_history(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+PyObject* make_subclass_method(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded<>(failure, [&]() -> PyObject* {
-    check(count >= 2 && count <= 3, PyExc_TypeError, "_make_subclass(cls, data, requires_grad=False)");
+    const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    const bool fits = named == 0 || (named == 1 && count == 2 &&
+                                     PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "require_grad") == 0);
+    count += named;
+    check(fits && count >= 2 && count <= 3, PyExc_TypeError, "_make_subclass(cls, data, require_grad=False)");
     check(PyType_Check(arguments[0]) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(arguments[0]), tensor_type),
           PyExc_TypeError, "_make_subclass(): cls must be a subclass of Tensor");
     check(is_tensor(arguments[1]), PyExc_TypeError, "_make_subclass(): data must be a Tensor, not ",
@@ -386,8 +390,8 @@ PyMethodDef own_methods[] = {
      "_make_wrapper_subclass(cls, size, *, strides, storage_offset, dtype, device, requires_grad, ...)\n\nAn instance "
      "of a subclass without memory, whose __torch_dispatch__ computes all operators."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass_method)),
-     METH_FASTCALL | METH_STATIC,
-     "_make_subclass(cls, data, requires_grad=False)\n\nAn instance of a subclass on the memory of data."},
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
+     "_make_subclass(cls, data, require_grad=False)\n\nAn instance of a subclass on the memory of data."},
 };
 
 PyObject* set_grad_enabled(PyObject*, PyObject* value) {

@@ -234,3 +234,28 @@ def test_a_view_that_reaches_beyond_its_argument():
     small, large = Aliasing(candelabra.zeros(2)), Aliasing(candelabra.zeros(5))
     with pytest.raises(RuntimeError, match="reaches beyond the 8 bytes"):
         return_and_correct_aliasing(candelabra.ops.view, (small, [5]), {}, large)
+
+
+class Slotted(Tensor):
+    """A wrapper that holds the other tensor in a slot."""
+
+    __slots__ = ["inner"]
+    __torch_function__ = candelabra._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*(value.inner if isinstance(value, Slotted) else value for value in args), **(kwargs or {}))
+
+
+def test_detached_wrappers_keep_their_slots():
+    held = candelabra.ones(2)
+    wrapper = Tensor._make_wrapper_subclass(Slotted, held.shape, dtype=held.dtype, device=held.device)
+    wrapper.inner = held
+    assert wrapper._detached().inner is held
+
+
+def test_make_subclass_takes_require_grad_by_name():
+    made = Tensor._make_subclass(Slotted, candelabra.ones(2), require_grad=True)
+    assert type(made) is Slotted and made.requires_grad
+    with pytest.raises(TypeError, match="require_grad"):
+        Tensor._make_subclass(Slotted, candelabra.ones(2), other=True)

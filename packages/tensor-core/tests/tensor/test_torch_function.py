@@ -469,3 +469,14 @@ def test_einsum_unpacks_its_operands_first(give):
     other, ones = Seen(), candelabra.ones(2)
     assert candelabra.einsum("i,i->", *give(other, ones)) == (candelabra.einsum, ("i,i->", other, ones))
     assert candelabra.einsum("i,i->", *give(ones, ones)).item() == 2.0
+
+
+def test_explicit_binding_and_call_ask_the_class() -> None:
+    class Answering(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1
+
+    values = candelabra.ones(2, 2).as_subclass(Answering)
+    assert Tensor.chunk.__get__(values)(2) == -1
+    assert Tensor.chunk.__call__(values, 2) == -1

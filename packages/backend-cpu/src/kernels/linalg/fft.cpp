@@ -33,6 +33,7 @@ namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
 void check(MKL_LONG status) {
+  if (DftiErrorClass(status, DFTI_MEMORY_ERROR)) throw failure(CB_OUT_OF_MEMORY, "MKL FFT ran out of memory");
   if (status != DFTI_NO_ERROR) throw failure(CB_RUNTIME_ERROR, "MKL FFT error: %s", DftiErrorMessage(status));
 }
 

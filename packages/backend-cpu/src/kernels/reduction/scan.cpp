@@ -12,6 +12,7 @@
 #include "kernels/movement/dense.hpp"
 #include "memory/allocator.hpp"
 #include "simd/load_elements.hpp"
+#include "simd/vec.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -70,93 +71,125 @@ A total(const V* in, int64_t n) {
   return Operation::apply(Operation::apply(result[0], result[1]), Operation::apply(result[2], result[3]));
 }
 
-#ifdef __AVX512F__
 // The scan of one register of float64: log2 steps combine each lane with those 1, 2 and 4 elements
 // before it. The identity is shifted in. Only the last step, which applies the result of all
 // registers before, depends on them.
-inline __m512d load_float64(const float* from) {
+using Register = math::Vec<double>::Raw;
+
+#ifdef __AVX512F__
+inline Register load_float64(const float* from) {
   return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));
 }
-inline __m512d load_float64(const double* from) {
-  return _mm512_loadu_pd(from);
-}
-inline void store_float64(float* to, __m512d values) {
+inline void store_float64(float* to, Register values) {
   _mm256_storeu_ps(to, _mm512_maskz_cvtpd_ps(0xff, values));
 }
-inline void store_float64(double* to, __m512d values) {
-  _mm512_storeu_pd(to, values);
-}
 template <typename Operation, bool Complex>
-[[gnu::always_inline]] inline __m512d apply_register(__m512d a, __m512d b) {
+[[gnu::always_inline]] inline Register apply_register(Register a, Register b) {
   if constexpr (std::is_same_v<Operation, Add>) return _mm512_add_pd(a, b);
   if constexpr (!Complex) return _mm512_mul_pd(a, b);
-  const __m512d real = _mm512_maskz_movedup_pd(0xff, b), imag = _mm512_maskz_permute_pd(0xff, b, 0xff);
+  const Register real = _mm512_maskz_movedup_pd(0xff, b), imag = _mm512_maskz_permute_pd(0xff, b, 0xff);
   return _mm512_fmaddsub_pd(a, real, _mm512_mul_pd(_mm512_maskz_permute_pd(0xff, a, 0x55), imag));
 }
-template <typename Operation, bool Complex, typename R>
-[[gnu::always_inline]] inline __m512d scan_register(__m512d carry, const R* in, R* out) {
+template <typename Operation, bool Complex>
+[[gnu::always_inline]] inline Register scan_lanes(Register x) {
   constexpr auto apply = apply_register<Operation, Complex>;
-  __m512d x = load_float64(in);
-  __m512i last;
   if constexpr (Complex) {
     const double start = Operation::template start<double>();
     const __m512d identity = _mm512_setr_pd(start, 0, start, 0, start, 0, start, 0);
     const __m512i by_1 = _mm512_setr_epi64(8, 9, 0, 1, 2, 3, 4, 5), by_2 = _mm512_setr_epi64(8, 9, 10, 11, 0, 1, 2, 3);
-    last = _mm512_setr_epi64(6, 7, 6, 7, 6, 7, 6, 7);
     x = apply(_mm512_permutex2var_pd(x, by_1, identity), x);
-    x = apply(_mm512_permutex2var_pd(x, by_2, identity), x);
-  } else {
-    const __m512d identity = _mm512_set1_pd(Operation::template start<double>());
-    const __m512i by_1 = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6), by_2 = _mm512_setr_epi64(8, 8, 0, 1, 2, 3, 4, 5),
-                  by_4 = _mm512_setr_epi64(8, 8, 8, 8, 0, 1, 2, 3);
-    last = _mm512_set1_epi64(7);
-    x = apply(x, _mm512_permutex2var_pd(x, by_1, identity));
-    x = apply(x, _mm512_permutex2var_pd(x, by_2, identity));
-    x = apply(x, _mm512_permutex2var_pd(x, by_4, identity));
+    return apply(_mm512_permutex2var_pd(x, by_2, identity), x);
   }
-  store_float64(out, apply(carry, x));
-  return apply(carry, _mm512_maskz_permutexvar_pd(0xff, last, x));
+  const __m512d identity = _mm512_set1_pd(Operation::template start<double>());
+  const __m512i by_1 = _mm512_setr_epi64(8, 0, 1, 2, 3, 4, 5, 6), by_2 = _mm512_setr_epi64(8, 8, 0, 1, 2, 3, 4, 5),
+                by_4 = _mm512_setr_epi64(8, 8, 8, 8, 0, 1, 2, 3);
+  x = apply(x, _mm512_permutex2var_pd(x, by_1, identity));
+  x = apply(x, _mm512_permutex2var_pd(x, by_2, identity));
+  return apply(x, _mm512_permutex2var_pd(x, by_4, identity));
+}
+template <bool Complex>
+[[gnu::always_inline]] inline Register repeated_last(Register x) {
+  const __m512i last = Complex ? _mm512_setr_epi64(6, 7, 6, 7, 6, 7, 6, 7) : _mm512_set1_epi64(7);
+  return _mm512_maskz_permutexvar_pd(0xff, last, x);
+}
+#else
+inline Register load_float64(const float* from) {
+  return _mm256_cvtps_pd(_mm_loadu_ps(from));
+}
+inline void store_float64(float* to, Register values) {
+  _mm_storeu_ps(to, _mm256_cvtpd_ps(values));
+}
+template <typename Operation, bool Complex>
+[[gnu::always_inline]] inline Register apply_register(Register a, Register b) {
+  if constexpr (std::is_same_v<Operation, Add>) return _mm256_add_pd(a, b);
+  if constexpr (!Complex) return _mm256_mul_pd(a, b);
+  const Register real = _mm256_movedup_pd(b), imag = _mm256_permute_pd(b, 0xf);
+  return _mm256_fmaddsub_pd(a, real, _mm256_mul_pd(_mm256_permute_pd(a, 0x5), imag));
+}
+template <typename Operation, bool Complex>
+[[gnu::always_inline]] inline Register scan_lanes(Register x) {
+  constexpr auto apply = apply_register<Operation, Complex>;
+  const double start = Operation::template start<double>();
+  if constexpr (Complex) return apply(_mm256_permute2f128_pd(_mm256_setr_pd(start, 0, start, 0), x, 0x20), x);
+  const __m256d identity = _mm256_set1_pd(start);
+  x = apply(x, _mm256_blend_pd(_mm256_permute4x64_pd(x, 0x90), identity, 0x1));
+  return apply(x, _mm256_permute2f128_pd(identity, x, 0x20));
+}
+template <bool Complex>
+[[gnu::always_inline]] inline Register repeated_last(Register x) {
+  return _mm256_permute4x64_pd(x, Complex ? 0xee : 0xff);
 }
 #endif
+inline Register load_float64(const double* from) {
+  return math::Vec<double>::load(from).v;
+}
+inline void store_float64(double* to, Register values) {
+  math::Vec<double>(values).store(to);
+}
+template <typename Operation, bool Complex, typename R>
+[[gnu::always_inline]] inline Register scan_register(Register carry, const R* in, R* out) {
+  constexpr auto apply = apply_register<Operation, Complex>;
+  const Register x = scan_lanes<Operation, Complex>(load_float64(in));
+  store_float64(out, apply(carry, x));
+  return apply(carry, repeated_last<Complex>(x));
+}
 
 // Whether the register scan is used. Products of eight doubles may overflow where the running
 // product does not; those of eight floats, held in float64, cannot.
-#ifdef __AVX512F__
 template <typename Operation, typename V>
 constexpr bool uses_registers =
     std::is_same_v<real_t<V>, float> || (std::is_same_v<real_t<V>, double> && std::is_same_v<Operation, Add>);
-#else
+// Whether one running result keeps the processor busy: sums of integers take a cycle each.
 template <typename Operation, typename V>
-constexpr bool uses_registers = false;
-#endif
+constexpr bool has_short_chain =
+    uses_registers<Operation, V> || (std::is_same_v<V, int64_t> && std::is_same_v<Operation, Add>);
 
 // Returns the last running result.
 template <typename Operation, typename A, typename V>
 A run_serial(const V* in, V* out, int64_t n, A acc) {
   int64_t whole = 0;
-#ifdef __AVX512F__
   if constexpr (uses_registers<Operation, V>) {
     using R = real_t<V>;
     constexpr bool is_complex = is_complex_v<V>;
-    constexpr int64_t per_register = is_complex ? 4 : 8;
+    constexpr int64_t lanes = math::Vec<double>::size, per_register = is_complex ? lanes / 2 : lanes;
     whole = n & ~(per_register - 1);
-    __m512d last;
-    if constexpr (is_complex)
-      last = _mm512_setr_pd(acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(), acc.imag(), acc.real(),
-                            acc.imag());
-    else
-      last = _mm512_set1_pd(acc);
+    alignas(64) double numbers[lanes];
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      if constexpr (is_complex)
+        numbers[lane] = lane % 2 ? acc.imag() : acc.real();
+      else
+        numbers[lane] = acc;
+    }
+    Register last = load_float64(numbers);
     for (int64_t i = 0; i < whole; i += per_register)
       last =
           scan_register<Operation, is_complex>(last, reinterpret_cast<const R*>(in + i), reinterpret_cast<R*>(out + i));
-    alignas(64) double numbers[8];
-    _mm512_store_pd(numbers, last);
+    store_float64(numbers, last);
     if constexpr (is_complex)
       acc = {numbers[0], numbers[1]};
     else
       acc = numbers[0];
   }
-#endif
   for (int64_t i = whole; i < n; ++i) {
     acc = Operation::apply(acc, static_cast<A>(in[i]));
     out[i] = static_cast<V>(acc);
@@ -167,7 +200,7 @@ A run_serial(const V* in, V* out, int64_t n, A acc) {
 // Scans a full segment; part k begins from starts[k]. in and out may be the same memory.
 template <typename Operation, typename A, typename V>
 void run_parts(const V* in, V* out, const A* starts) {
-  if constexpr (uses_registers<Operation, V>) {
+  if constexpr (has_short_chain<Operation, V>) {
     for (int64_t k = 0; k < parts; ++k)
       run_serial<Operation>(in + k * part_length, out + k * part_length, part_length, starts[k]);
     return;
@@ -206,7 +239,9 @@ class Scan {
     bool rows = outer_.strides[0][0] == 1 && outer_.strides[1][0] == 1 && outer_.sizes[0] >= 8 && n_ > 1;
     if (rows && std::abs(out_stride_) != 1) return run_rows();
     int64_t slices = outer_.numel;
-    if (slices < 8 && n_ > 4 * segment) {
+    // One thread need not sum integers first; other sums would depend on the number of threads.
+    const bool one_pass = has_short_chain<Operation, V> && is_integer_v<T> && thread_count() == 1;
+    if (slices < 8 && n_ > 4 * segment && !one_pass) {
       for_each_run(outer_, 0, slices, [&](const int64_t* at, int64_t n) {
         for (int64_t i = 0; i < n; ++i)
           scan_long_slice(in_ + at[1] + i * outer_.strides[1][0], out_ + at[0] + i * outer_.strides[0][0]);
@@ -249,7 +284,7 @@ class Scan {
     A starts[parts + 1];
     starts[0] = Operation::template start<A>();
     int64_t i = 0;
-    if constexpr (uses_registers<Operation, V>) {
+    if constexpr (has_short_chain<Operation, V>) {
       for (; i + segment <= n_; i += segment)
         with_values(in, out, i, segment, [&](const V* values, V* results) {
           starts[0] = run_serial<Operation>(values, results, segment, starts[0]);
@@ -305,20 +340,19 @@ class Scan {
 
   static void scan_row(A* acc, const V* in, V* out, int64_t columns) {
     int64_t j = 0;
-#ifdef __AVX512F__
     if constexpr (is_complex_v<V>) {
       using R = real_t<V>;
+      constexpr int64_t per_register = math::Vec<double>::size / 2;
       auto* sums = reinterpret_cast<double*>(acc);
-      for (; j + 4 <= columns; j += 4) {
-        const __m512d result = apply_register<Operation, true>(_mm512_loadu_pd(sums + 2 * j),
-                                                               load_float64(reinterpret_cast<const R*>(in + j)));
-        _mm512_storeu_pd(sums + 2 * j, result);
+      for (; j + per_register <= columns; j += per_register) {
+        const Register result = apply_register<Operation, true>(load_float64(sums + 2 * j),
+                                                                load_float64(reinterpret_cast<const R*>(in + j)));
+        store_float64(sums + 2 * j, result);
         store_float64(reinterpret_cast<R*>(out + j), result);
       }
       for (; j < columns; ++j) out[j] = static_cast<V>(acc[j] = Operation::apply(acc[j], static_cast<A>(in[j])));
       return;
     }
-#endif
 #pragma omp simd
     for (int64_t k = j; k < columns; ++k) {
       acc[k] = Operation::apply(acc[k], static_cast<A>(in[k]));

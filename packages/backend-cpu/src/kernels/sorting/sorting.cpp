@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -58,9 +59,10 @@ struct Entries {
   }
 };
 
-constexpr int64_t few = 192;             // below this, a comparison sort is faster
-constexpr int64_t run_length = 131072;   // entries of a run; they and their buffer fit L2
-constexpr int64_t merge_length = 65536;  // entries of a merge task
+constexpr int64_t max_short_length = int64_t{1} << 32;  // indices fit in half a word
+constexpr int64_t few = 192;                            // below this, a comparison sort is faster
+constexpr int64_t run_length = 131072;                  // entries of a run; they and their buffer fit L2
+constexpr int64_t merge_length = 65536;                 // entries of a merge task
 
 // LSD radix sort by bytes. A pass in which all entries share the byte is skipped. Returns the
 // buffer with the sorted entries: `entries` or `other`.
@@ -87,20 +89,27 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bits) {
 }
 
 // The rank of an entry is the number of smaller entries. All pairs are compared, vectorized and
-// without branches.
+// without branches: the ranks of several entries at once, so that no vector has to be summed.
 void rank_sort(uint64_t* entries, uint64_t* other, int64_t n) {
-  constexpr int64_t lanes = 8;
-  alignas(64) int64_t keys[few + lanes];  // signed, because vector compares are
+  using Lanes [[gnu::vector_size(32), gnu::may_alias]] = int64_t;  // signed, because vector compares are
+  constexpr int64_t lanes = 4, at_once = 4 * lanes;
+  alignas(64) int64_t keys[few + at_once], ranks[few + at_once];
   for (int64_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>(entries[i] ^ uint64_t{1} << 63);
-  const int64_t whole = (n + lanes - 1) / lanes * lanes;
-  std::fill(keys + n, keys + whole, std::numeric_limits<int64_t>::max());
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t key = keys[i];
-    int64_t rank = 0;
-#pragma omp simd reduction(+ : rank)
-    for (int64_t j = 0; j < whole; ++j) rank += keys[j] < key;
-    other[rank] = entries[i];
+  std::fill_n(keys + n, at_once, 0);
+  for (int64_t first = 0; first < n; first += at_once) {
+    const auto* from = reinterpret_cast<const Lanes*>(keys + first);
+    const Lanes a = from[0], b = from[1], c = from[2], d = from[3];
+    Lanes below[4] = {};
+    for (int64_t j = 0; j < n; ++j) {
+      const Lanes key = Lanes{} + keys[j];
+      below[0] -= key < a;
+      below[1] -= key < b;
+      below[2] -= key < c;
+      below[3] -= key < d;
+    }
+    std::memcpy(ranks + first, below, sizeof(below));
   }
+  for (int64_t i = 0; i < n; ++i) other[ranks[i]] = entries[i];
   std::copy_n(other, n, entries);
 }
 
@@ -269,12 +278,49 @@ void sort_bytes(const T* from, int64_t from_step, T* values, int64_t values_step
   });
 }
 
+// Integers of 64 bits whose range has at most 32, which most have: entries of one word, and no more
+// passes than the range has bytes. Returns false, having done nothing, for others.
+bool sort_narrow_range(const int64_t* from, int64_t from_step, int64_t* values, int64_t values_step, int64_t* indices,
+                       int64_t indices_step, int64_t n, bool descending, Buffers<LongEntry>& buffers) {
+  int64_t low = from[0], high = from[0];
+  for (int64_t i = 1; i < n; ++i) {
+    low = std::min(low, from[i * from_step]);
+    high = std::max(high, from[i * from_step]);
+  }
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  if (range >> 32 || n > max_short_length) return false;
+  auto *entries = reinterpret_cast<uint64_t*>(buffers.entries()), *other = reinterpret_cast<uint64_t*>(buffers.other());
+  parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto value = static_cast<uint64_t>(from[i * from_step]);
+      const uint64_t key = descending ? static_cast<uint64_t>(high) - value : value - static_cast<uint64_t>(low);
+      entries[i] = key << 32 | static_cast<uint64_t>(i);
+    }
+  });
+  const int bits = static_cast<int>(std::bit_width(range));
+  if (n > run_length)
+    entries = merge_sort(entries, other, n, bits);
+  else
+    sort_run(entries, other, n, bits);
+  parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const uint64_t key = sort_key(entries[i]), up = static_cast<uint64_t>(low) + key;
+      values[i * values_step] = static_cast<int64_t>(descending ? static_cast<uint64_t>(high) - key : up);
+      indices[i * indices_step] = static_cast<int64_t>(index_of(entries[i]));
+    }
+  });
+  return true;
+}
+
 template <typename T, bool Short>
 void sort_slice(const T* from, int64_t from_step, T* values, int64_t values_step, int64_t* indices,
                 int64_t indices_step, int64_t n, bool descending, Buffers<typename Entries<T, Short>::Entry>& buffers) {
   if constexpr (sizeof(T) == 1)
     if (n >= min_counting_length)
       return sort_bytes(from, from_step, values, values_step, indices, indices_step, n, descending);
+  if constexpr (std::is_same_v<T, int64_t> && !Short)
+    if (n > 1 && sort_narrow_range(from, from_step, values, values_step, indices, indices_step, n, descending, buffers))
+      return;
   using E = Entries<T, Short>;
   typename E::Entry *entries = buffers.entries(), *other = buffers.other();
   parallel_for(n, light_grain, [&](int64_t begin, int64_t end) {
@@ -324,7 +370,6 @@ void sort_slices(const cb_tensor& in, cb_tensor& values, cb_tensor& indices, con
 // Whether the keys of T, and the indices of a slice up to max_short_length, fit in half a word.
 template <typename T>
 constexpr bool short_keys = sizeof(Key<T>) == 4;
-constexpr int64_t max_short_length = int64_t{1} << 32;
 
 void sort(Call& call) {
   const arguments::Sort args(call);

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import candelabra
 from candelabra import _C, Tensor
 
-from . import stance
+from . import stance, units
 from .building import CALLS_BETWEEN_CHECKS, build, compare, open_results
+from .environment import Environment
 from .recorded_call import RecordedCall
 from .trees import UnsupportedError, describe, key_of
 
@@ -64,11 +65,17 @@ _all: weakref.WeakSet[Compiled] = weakref.WeakSet()
 class Compiled:
     """The state of one compiled function. `Compiled.replayer` is what programs call."""
 
-    def __init__(self, function: Callable[..., Any], name: str, fullgraph: bool, debug: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, fullgraph: bool, debug: bool, is_unit: bool = False
+    ) -> None:
         self.function = function
         self.name = name
         self.fullgraph = fullgraph
         self.debug = debug
+        #: Whether this is a module beneath a function that has warned.
+        self.is_unit = is_unit
+        #: The module whose calls are compiled, if any.
+        self.module = getattr(function, "__self__", None) if getattr(function, "__name__", "") == "__call__" else None
         self.signatures: OrderedDict[Any, _Signature] = OrderedDict()
         self.warned: set[str] = set()
         self.lock = threading.Lock()
@@ -101,8 +108,11 @@ class Compiled:
             signature = self._signature(args, kwargs)
         finally:
             self.lock.release()
-        if signature is None or signature.refused:
+        if signature is None:
             return self.function(*args, **kwargs)
+        if signature.refused:
+            with units.modules_as_units(True, self.module):
+                return self.function(*args, **kwargs)
         signature.calls += 1
         if signature.calls == 1:
             return self.function(*args, **kwargs)
@@ -167,7 +177,7 @@ class Compiled:
         except UnsupportedError as error:
             refusal = refusal or (f"a later call computes otherwise: {error}", "", 0)
         if refusal is not None:
-            self._refuse(signature, *refusal)
+            self._refuse(signature, call, *refusal)
         return result
 
     def _record(self, signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -180,7 +190,7 @@ class Compiled:
         signature.recordings += 1
         refusal = call.refusal()
         if refusal is not None:
-            self._refuse(signature, *refusal)
+            self._refuse(signature, call, *refusal)
             return result
         opened = open_results(call)
         if opened:
@@ -192,9 +202,10 @@ class Compiled:
             program = build(last, call, self.debug)
         except UnsupportedError as error:
             # State that is made in early calls, such as a cache, may have been the reason.
-            signature.last = call.forget()
             if signature.recordings >= MOST_RECORDINGS:
-                self._refuse(signature, str(error), "", 0)
+                self._refuse(signature, call, str(error), "", 0)
+            else:
+                signature.last = call.forget()
         else:
             signature.last = None
             self._add(signature, _Made(program, call.forget()))
@@ -218,7 +229,7 @@ class Compiled:
                 raise UnsupportedError("no backward pass uses the graph of its result")
         except UnsupportedError as error:
             if others or signature.checked is not None or signature.recordings >= MOST_RECORDINGS:
-                self._refuse(signature, str(error), "", 0)
+                self._refuse(signature, call, str(error), "", 0)
                 return result
             graph = RecordedGraph(call, output, functools.partial(self._backward_ran, signature))
         signature.last = call
@@ -233,13 +244,13 @@ class Compiled:
             graph.owner.backward = graph.build_backward(self.debug)
         except UnsupportedError as error:
             if signature.recordings >= MOST_RECORDINGS:
-                self._refuse(signature, str(error), "", 0)
+                self._refuse(signature, graph.call, str(error), "", 0)
             return
         signature.graph, signature.last, signature.recordings = None, None, 0
         signature.checked = graph.call
         signature.rebuilt += 1
         if signature.rebuilt > MOST_REBUILT:
-            self._refuse(signature, "state that it reads changes between calls", "", 0)
+            self._refuse(signature, graph.call, "state that it reads changes between calls", "", 0)
             return
         old = [program for program in signature.forwards if program.calls_left <= 0]
         signature.forwards = [graph.forward, *(program for program in signature.forwards if program not in old)]
@@ -251,7 +262,7 @@ class Compiled:
         signature.recordings = 0
         if signature.rebuilt > MOST_REBUILT:
             changed = signature.programs[-1].program.failed_guard() or "state that it reads"
-            self._refuse(signature, f"{changed} changes between calls", "", 0)
+            self._refuse(signature, made.call, f"{changed} changes between calls", "", 0)
             return
         signature.programs.append(made)
         programs = [made.program, *self.replayer.programs]
@@ -259,8 +270,8 @@ class Compiled:
             one.programs = [kept for kept in one.programs if kept.program not in programs[MOST_PROGRAMS:]]
         self.replayer.programs = programs[:MOST_PROGRAMS]
 
-    def _refuse(self, signature: _Signature, reason: str, file: str, line: int) -> None:
-        """Run calls of this signature as they are written from now on."""
+    def _refuse(self, signature: _Signature, call: RecordedCall, reason: str, file: str, line: int) -> None:
+        """Run calls of this signature as they are written from now on, and replay their modules."""
         signature.refused = True
         signature.last = None
         given_up = [made.program for made in signature.programs]
@@ -272,9 +283,14 @@ class Compiled:
         message = f"{self.name} is not replayed, because {reason}{place}. {_remedy(reason)}"
         if self.fullgraph:
             raise CompileError(message)
-        if reason not in self.warned:
-            self.warned.add(reason)
-            warnings.warn(f"candelabra.compile: {message}", stacklevel=4)
+        environment = Environment(call.ran)
+        environment.walk(self.function, *call.args, *call.kwargs.values())
+        count = units.make_units(environment.modules, _compile_unit)
+        if reason in self.warned or self.is_unit:
+            return
+        self.warned.add(reason)
+        parts = " The modules that it calls are replayed each." if count else ""
+        warnings.warn(f"candelabra.compile: {message}{parts}", stacklevel=4)
 
 
 def reset_all() -> None:
@@ -329,6 +345,11 @@ def _remedy(reason: str) -> str:
     if "requires grad" in reason:
         return "Compile the whole training step, with its backward pass."
     return "Its calls run as they are written."
+
+
+def _compile_unit(module: Any) -> Any:
+    """Return the callable that replays the calls of a module beneath another function."""
+    return Compiled(module.__call__, type(module).__name__, False, False, is_unit=True).replayer
 
 
 def compile_function(function: Callable[..., Any], fullgraph: bool, debug: bool) -> Any:

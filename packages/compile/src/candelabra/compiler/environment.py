@@ -45,6 +45,7 @@ class Environment:
         self._kept: list[Any] = []
         self.guards: list[Description] = [("modes",)]
         self.tensors: list[Tensor] = []
+        self.modules: list[Any] = []
         #: Options that programs read anew in each call, as they were when the call began.
         self.live: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._generators: list[tuple[Any, bytes]] = []
@@ -200,6 +201,7 @@ class Environment:
         if not isinstance(attributes, dict):
             return []
         if _is_module(value):
+            self.modules.append(value)
             read = {name: entry for name, entry in attributes.items() if name not in _MIRRORED}
             self._items(attributes, read, True)
             # What no guard can watch matters only where the code names it.

@@ -65,6 +65,9 @@ class RecordedCall:
     def run(self) -> Any:
         """Make the call. Returns its result."""
         recording = self.recording
+        # Finalizers and callbacks of the collector are not part of the call.
+        collects = gc.isenabled()
+        gc.disable()
         recording.start()
         try:
             with self.ran:
@@ -72,6 +75,8 @@ class RecordedCall:
             self._look_at_living()
         finally:
             recording.stop()
+            if collects:
+                gc.enable()
         # Memory that no operator used gets a number too, after that which some did.
         for tensor in (*self.inputs, *(self.environment.tensors if self.environment else ())):
             recording.register(tensor)

@@ -55,7 +55,7 @@ def encoded(graph: Graph) -> dict[str, Any]:
 def _encoded_input(one: Input, described: dict[int, Described]) -> list[Any]:
     if one.value is None:
         return [one.name, _encoded(one.constant)]
-    sizes = [size if type(size) is int else list(size) for size in one.sizes]
+    sizes = [list(size) if isinstance(size, Scaled) else size for size in one.sizes]
     return [one.name, one.value, one.dtype, sizes, list(described[one.value].sizes)]
 
 

@@ -10,6 +10,7 @@ import candelabra
 from candelabra import Tensor, nn, pytree
 from candelabra.compiler import stance
 
+from .dead_code import remove_dead
 from .dims import Shapes, read_shapes
 from .graph import ExportError, Graph, Input, Scaled, State, Symbol
 from .program import ExportedProgram
@@ -96,19 +97,9 @@ def exported_graph(
     leaves, spec = pytree.tree_flatten((args, kwargs))
     recorder = _Exporter(function, module, leaves, spec, keeps_values)
     shapes = read_shapes(arguments, leaves, dynamic_shapes)
-    try:
-        recording = recorder.record_all(shapes)
-    except ExportError:
-        if not shapes.optional:
-            raise
-        # Sizes of Dim.AUTO are fixed if the program does not work with others.
-        by_leaf = [
-            {dim: one for dim, one in sizes.items() if one.symbol not in shapes.optional} for sizes in shapes.by_leaf
-        ]
-        symbols = {name: symbol for name, symbol in shapes.symbols.items() if name not in shapes.optional}
-        shapes = Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, set())
-        recording = recorder.record_all(shapes)
+    recording, shapes = _record_optional(recorder, shapes)
     paths = pytree.tree_leaves_with_path(arguments)
+    remove_dead(recording)
     inputs = _inputs(leaves, [_name_of(path) for path, _ in paths], recorder.values, shapes)
     name = type(module).__name__ if module is not None else getattr(function, "__name__", "program")
     return Graph(
@@ -125,6 +116,30 @@ def exported_graph(
         recording.out_spec,
         recording.written,
     )
+
+
+def _record_optional(exporter: _Exporter, shapes: Shapes) -> tuple[Recording, Shapes]:
+    """Return the recording with as many sizes of ``Dim.AUTO`` as the program works with.
+
+    These are all, those of the first dimensions, or none.
+    """
+    first = {one.symbol for sizes in shapes.by_leaf for dim, one in sizes.items() if dim == 0} & shapes.optional
+    for kept in (shapes.optional, first) if shapes.optional else ():
+        some = _without(shapes, shapes.optional - kept)
+        try:
+            return exporter.record_all(some), some
+        except ExportError:
+            continue
+    rest = _without(shapes, shapes.optional)
+    return exporter.record_all(rest), rest
+
+
+def _without(shapes: Shapes, fixed: set[str]) -> Shapes:
+    """Return the shapes with some symbols as fixed sizes."""
+    by_leaf = [{dim: one for dim, one in sizes.items() if one.symbol not in fixed} for sizes in shapes.by_leaf]
+    used = {one.symbol for sizes in by_leaf for one in sizes.values()}
+    symbols = {name: symbol for name, symbol in shapes.symbols.items() if name in used}
+    return Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, shapes.optional - fixed)
 
 
 class _Exporter:

@@ -59,14 +59,16 @@ def graph_module(graph: Graph) -> fx.GraphModule:
                 number = made.call_function(function, (number, other))
         return made.call_function(float, (number,)) if value.is_float else number
 
-    for one in graph.nodes:
-        target = find_operator(one.op)
-        args = tuple(replaced(value, argument) for value in one.args)
-        node = made.call_function(target, args, {name: replaced(value, argument) for name, value in one.kwargs.items()})
-        node.meta["stack_trace"] = f'  File "{one.file}", line {one.line}' if one.file else None
-        for position, value in enumerate(one.outputs):
-            if value is not None:
-                nodes[value] = node if one.is_single else made.call_function(operator.getitem, (node, position))
-                nodes[value].meta["tensor_meta"] = graph.described.get(value)
+    for call in graph.nodes:
+        target = find_operator(call.op)
+        args = tuple(replaced(value, argument) for value in call.args)
+        node = made.call_function(
+            target, args, {name: replaced(value, argument) for name, value in call.kwargs.items()}
+        )
+        node.meta["stack_trace"] = f'  File "{call.file}", line {call.line}' if call.file else None
+        for position, number in enumerate(call.outputs):
+            if number is not None:
+                nodes[number] = node if call.is_single else made.call_function(operator.getitem, (node, position))
+                nodes[number].meta["tensor_meta"] = graph.described.get(number)
     made.output(tuple(replaced(value, argument) for value in graph.outputs))
     return fx.GraphModule(nn.Module(), made, graph.name)

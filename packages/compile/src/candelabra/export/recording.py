@@ -10,28 +10,38 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import candelabra
+import candelabra.compiler as _compiler  # noqa: F401
 from candelabra import Tensor, nn, overrides, pytree
 from candelabra.compiler.frames import line_of
 from candelabra.python_dispatch import TorchDispatchMode
 
 from .graph import Described, ExportError, Node, Ref, State, walk
+from .watching import Watch
 
 #: Methods that tell a program what is in a tensor: what follows from it would be the same for ever.
 _ASKING = frozenset(
     {"item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__"}
 )
+#: Functions that ask for values only to raise an error if there are wrong ones.
+_CHECKING = frozenset({"binary_cross_entropy", "gaussian_nll_loss"})
+#: Functions that copy values of tensors on the host.
+_MAKING = frozenset({"tensor", "new_tensor"})
 #: Operators whose results have sizes that depend on values.
 _UNSIZED = frozenset({"nonzero", "masked_select", "bincount", "unique_consecutive"})
 #: The tag of operators that draw random numbers.
-_RANDOM = 4
+RANDOM = 4
 _PLAIN = (
     bool, int, float, complex, str, type(None), candelabra.dtype, candelabra.device, candelabra.memory_format,
     candelabra.layout,
 )  # fmt: skip
 
 
-class DataDependentWarning(UserWarning):
+class TracerWarning(Warning):
     """A trace keeps a value that follows from the arguments."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Do nothing: lines of libraries are warned of like others."""
 
 
 def _line() -> tuple[str, int]:
@@ -53,9 +63,18 @@ class _Asking(overrides.TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if name in _ASKING and args and isinstance(args[0], Tensor) and self.recorder.is_variable(args[0]):
-            self.recorder.refuse_value(f"{name}() asks for the value of a tensor")
-        return func(*args, **({} if kwargs is None else kwargs))
+        kwargs = {} if kwargs is None else kwargs
+        if name in _MAKING and any(self.recorder.is_variable(one) for one in _tensors([*args, *kwargs.values()])):
+            self.recorder.refuse_value(f"{name}() makes a tensor from the values of others", _line())
+        if name in _CHECKING:
+            with self.recorder.watch.pause():
+                return func(*args, **kwargs)
+        if name not in _ASKING or not args or not isinstance(args[0], Tensor):
+            return func(*args, **kwargs)
+        with self.recorder.watch.pause():
+            if self.recorder.is_variable(args[0]):
+                self.recorder.refuse_value(f"{name}() asks for the value of a tensor", _line())
+            return func(*args, **kwargs)
 
 
 @dataclass
@@ -96,7 +115,9 @@ class Recorder:
     count: int = 0
 
     def __post_init__(self) -> None:
-        self._values: dict[int, int] = {}
+        self.watch = Watch(self.refuse_value)
+        #: By identity of a tensor: its memory and geometry when it was noted, and its value.
+        self._values: dict[int, tuple[Any, int]] = {}
         self._places: dict[Any, int] = {}
         #: By storage: the first value in it that the recording did not make; else None.
         self._storages: dict[int, int | None] = {}
@@ -116,40 +137,40 @@ class Recorder:
         return number
 
     def _note(self, tensor: Tensor, number: int) -> None:
-        storage = tensor.untyped_storage()
-        self._values[id(tensor)] = number
-        self._places[_place(tensor)] = number
-        self._storages.setdefault(id(storage), None)
-        self._kept += [tensor, storage]
+        place = _place(tensor)
+        self._values[id(tensor)] = (place, number)
+        self._places[place] = number
+        self._storages.setdefault(place[0], None)
+        self._kept += [tensor, tensor.untyped_storage()]
 
     def add_input(self, tensor: Tensor) -> int:
         """Make a tensor of the arguments a value."""
         number = self.new(tensor)
         self._variable.add(number)
-        self._storages[id(tensor.untyped_storage())] = number
+        self._storages[_memory(tensor)] = number
         return number
 
     def add_state(self, tensor: Tensor) -> int:
         """Make a parameter or a buffer a value."""
         number = self.new(tensor)
-        storage = id(tensor.untyped_storage())
+        storage = _memory(tensor)
         self._storages[storage] = number
         self._of_state.add(storage)
         return number
 
     def find(self, tensor: Tensor) -> int | None:
         """Return the value of a tensor, or None."""
-        found = self._values.get(id(tensor))
-        return self._places.get(_place(tensor)) if found is None else found
+        place = _place(tensor)
+        noted, number = self._values.get(id(tensor), (None, -1))
+        return number if noted == place else self._places.get(place)
 
     def is_variable(self, tensor: Tensor) -> bool:
         """Return whether another call may compute other values of a tensor."""
         number = self.find(tensor)
-        return number is not None and (number in self._variable or id(tensor.untyped_storage()) in self._of_state)
+        return number is not None and (number in self._variable or _memory(tensor) in self._of_state)
 
-    def refuse_value(self, what: str) -> None:
+    def refuse_value(self, what: str, place: tuple[str, int]) -> None:
         """Raise because of a value that another call may compute otherwise, or warn."""
-        place = _line()
         if not self.keeps_values:
             raise ExportError(
                 f"{what}{_at(place)}, which differs from call to call, and the graph would have that of this call for "
@@ -160,7 +181,7 @@ class Recorder:
             warnings.warn(
                 f"{what}{_at(place)}: the trace keeps what follows from it as a constant, so that it might not be "
                 "right for other arguments",
-                DataDependentWarning,
+                TracerWarning,
                 stacklevel=2,
             )
 
@@ -186,7 +207,7 @@ class Recorder:
         number = self.find(tensor)
         if number is not None:
             return number
-        storage = id(tensor.untyped_storage())
+        storage = _memory(tensor)
         if storage in self._storages and storage not in self._of_state:
             raise ExportError(f"{op}{_at(_line())} uses a view that no operator has made in the recorded call")
         if tensor.is_meta:
@@ -209,7 +230,7 @@ class Recorder:
                 targets.append(args[position] if position < len(args) else kwargs.get(names[position]))
         for tensor in _tensors(targets):
             self._value_of(tensor, func.name)
-            number = self._storages.get(id(tensor.untyped_storage()))
+            number = self._storages.get(_memory(tensor))
             if number is None:
                 continue
             if any(state.value == number for state in self.constants):
@@ -242,7 +263,7 @@ class Recorder:
         """Add the node of a call."""
         name = func.name
         if name in _UNSIZED or (name == "index" and _has_mask(args)):
-            self.refuse_value(f"the shape of the result of {name} depends on the values of a tensor")
+            self.refuse_value(f"the shape of the result of {name} depends on the values of a tensor", _line())
         names = func.parameters
         node = Node(
             name,
@@ -256,7 +277,7 @@ class Recorder:
         entries = [result] if node.is_single else result
         if not isinstance(entries, list | tuple) or not all(isinstance(one, Tensor | None) for one in entries):
             raise ExportError(f"{node.place()} returns a {type(result).__name__}, which is no tensor")
-        is_variable = func.tags & _RANDOM or any(
+        is_variable = func.tags & RANDOM or any(
             leaf.value in self._variable for leaf in walk([*node.args, *node.kwargs.values()]) if type(leaf) is Ref
         )
         for one in entries:
@@ -301,10 +322,15 @@ def _has_mask(args: Any) -> bool:
     return len(args) > 1 and any(index.dtype in (candelabra.bool, candelabra.uint8) for index in _tensors([args[1]]))
 
 
+def _memory(tensor: Tensor) -> Any:
+    """Return what tensors of the same memory have in common, aliases with other storages included."""
+    storage = tensor.untyped_storage()
+    address = 0 if tensor.is_meta or storage.nbytes() == 0 else storage.data_ptr()
+    return (address, str(tensor.device)) if address else id(storage)
+
+
 def _place(tensor: Tensor) -> Any:
-    return (
-        id(tensor.untyped_storage()), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype,
-    )  # fmt: skip
+    return (_memory(tensor), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
 
 class RecordingMode(TorchDispatchMode):
@@ -318,9 +344,10 @@ class RecordingMode(TorchDispatchMode):
         kwargs = {} if kwargs is None else dict(kwargs)
         if kwargs.pop("generator", None) is not None:
             raise ExportError(f"{func.name}{_at(_line())} draws from a generator of its own, which no file can hold")
-        self.recorder.note_writes(func, args, kwargs)
-        result = func(*args, **kwargs)
-        self.recorder.add(func, args, kwargs, result)
+        with self.recorder.watch.pause():
+            self.recorder.note_writes(func, args, kwargs)
+            result = func(*args, **kwargs)
+            self.recorder.add(func, args, kwargs, result)
         return result
 
 
@@ -329,13 +356,18 @@ def record(function: Callable[[], Any], recorder: Recorder) -> Recording:
 
     Tensors from before the call, and the random numbers of the CPU, are left as they were.
     """
+    if candelabra._C.is_recording():
+        raise ExportError("a program is exported within a call of a compiled function; export it outside")
     state = candelabra.get_rng_state()
     try:
         with _Asking(recorder), RecordingMode(recorder):
+            recorder.watch.start()
             result = function()
+            recorder.watch.check()
         leaves, spec = pytree.tree_flatten(result)
         outputs = [recorder.argument(leaf, "output", "the result") for leaf in leaves]
     finally:
+        recorder.watch.stop()
         recorder.restore()
         candelabra.set_rng_state(state)
     return Recording(recorder.nodes, recorder.described, recorder.constants, outputs, spec, list(recorder.written))

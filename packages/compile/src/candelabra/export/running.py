@@ -162,7 +162,7 @@ class Arguments:
                     "candelabra.export.load(f, device=...) loads it for another device"
                 )
             for dim, (size, wanted) in enumerate(zip(shape, expected.sizes, strict=True)):
-                if size != wanted and (type(wanted) is int or not _fits(graph, symbols, size, wanted)):
+                if size != wanted and (not isinstance(wanted, Scaled) or not _fits(graph, symbols, size, wanted)):
                     raise RuntimeError(
                         f"{graph.name}: dimension {dim} of argument {expected.name} is {size}, but must be "
                         f"{_text(graph, symbols, wanted)}"
@@ -176,7 +176,7 @@ def _fits(graph: Graph, symbols: dict[str, int], size: int, wanted: Scaled) -> b
 
 
 def _text(graph: Graph, symbols: dict[str, int], wanted: int | Scaled) -> str:
-    if type(wanted) is int:
+    if not isinstance(wanted, Scaled):
         return f"{wanted}, which dynamic_shapes of export leaves fixed"
     symbol = graph.symbols[wanted.symbol]
     factor = f"{wanted.factor} * " if wanted.factor != 1 else ""

@@ -6,7 +6,7 @@ import sys
 
 from candelabra import _C
 
-from .devices import current_index, resolve
+from .devices import current_index, is_available, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Stream:
     Parameters
     ----------
     device : device, str or int, optional
-        The current device by default.
+        The current device by default; the CPU without an accelerator.
     priority : int
         Lower numbers have a higher priority. Clamped to the range that the device supports.
 
@@ -54,9 +54,11 @@ class Stream:
         elif others:
             raise TypeError(f"{type(self).__name__}() got unexpected arguments: {', '.join(others)}")
         else:
-            self.device = resolve(device, self._device_type)
-            self.stream_id = _C.stream_create(self.device, priority)
-            self._owned = True
+            on_host = device is None and self._device_type is None and not is_available()
+            # Without an accelerator the only stream is the CPU's, where work is done at once.
+            self.device = _C.device("cpu") if on_host else resolve(device, self._device_type)
+            self.stream_id = 0 if on_host else _C.stream_create(self.device, priority)
+            self._owned = not on_host
         self.priority = priority
         self._before: list[Stream] = []
 
@@ -81,11 +83,12 @@ class Stream:
 
     def query(self) -> bool:
         """Return whether all queued work is done."""
-        return _C.stream_query(self.device, self.stream_id)
+        return self.device.type == "cpu" or _C.stream_query(self.device, self.stream_id)
 
     def synchronize(self) -> None:
         """Wait until all queued work is done."""
-        _C.stream_synchronize(self.device, self.stream_id)
+        if self.device.type != "cpu":
+            _C.stream_synchronize(self.device, self.stream_id)
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, by default a new one, behind the queued work, and return it."""

@@ -46,9 +46,22 @@ void check_not_empty(const Call& call, std::span<const int64_t> from, std::span<
   }
 }
 
+// Whether the strides ascend as those of channels-last images, with gaps, too: a crop of such images.
+bool is_channels_last_crop(const TensorObject& tensor) {
+  if (tensor.contiguous || tensor.ndim() < 4 || tensor.numel == 0 || tensor.strides[1] == 0) return false;
+  int64_t least = 0;
+  for (int step = 0; step < tensor.ndim(); ++step) {
+    const int last = tensor.ndim() - 1;
+    const int dim = step == 0 ? 1 : step == last ? 0 : last + 1 - step;
+    if (tensor.strides[dim] < least || (dim == 0 && least == tensor.strides[1])) return false;
+    least = tensor.strides[dim] * tensor.sizes[dim];
+  }
+  return true;
+}
+
 // Makes argument i contiguous in its memory order, and adds an output in the same order.
 void add_like(Call& call, int i, Dims sizes) {
-  const bool channels_last = is_channels_last_batch(call.tensor(i));
+  const bool channels_last = is_channels_last_batch(call.tensor(i)) || is_channels_last_crop(call.tensor(i));
   make_layout(call, i, channels_last);
   set_layout(call.add_output(call.tensor(i).dtype, std::move(sizes)), channels_last);
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import candelabra
@@ -117,7 +116,8 @@ class _Conv(_Convolution):
     """Compute the cross-correlation over `_dims` dimensions."""
 
     _dims: int
-    _function: Callable[..., Tensor]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Conv(_Convolution):
                 F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode),
                 (0,) * self._dims,
             )
-        return type(self)._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+        return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
@@ -161,7 +161,8 @@ class _Transposed(_Convolution):
     """
 
     _dims: int
-    _function: Callable[..., Tensor]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(
         self,
@@ -217,7 +218,7 @@ class _Transposed(_Convolution):
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         extra = self._output_padding(input, output_size)
-        return type(self)._function(
+        return getattr(F, self._function)(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 
@@ -240,7 +241,7 @@ class Conv1d(_Conv):
     """
 
     _dims = 1
-    _function = staticmethod(F.conv1d)
+    _function = "conv1d"
 
 
 class Conv2d(_Conv):
@@ -278,7 +279,7 @@ class Conv2d(_Conv):
     """
 
     _dims = 2
-    _function = staticmethod(F.conv2d)
+    _function = "conv2d"
 
 
 class Conv3d(_Conv):
@@ -296,7 +297,7 @@ class Conv3d(_Conv):
     """
 
     _dims = 3
-    _function = staticmethod(F.conv3d)
+    _function = "conv3d"
 
 
 class ConvTranspose1d(_Transposed):
@@ -318,7 +319,7 @@ class ConvTranspose1d(_Transposed):
     """
 
     _dims = 1
-    _function = staticmethod(F.conv_transpose1d)
+    _function = "conv_transpose1d"
 
 
 class ConvTranspose2d(_Transposed):
@@ -342,7 +343,7 @@ class ConvTranspose2d(_Transposed):
     """
 
     _dims = 2
-    _function = staticmethod(F.conv_transpose2d)
+    _function = "conv_transpose2d"
 
 
 class ConvTranspose3d(_Transposed):
@@ -359,7 +360,7 @@ class ConvTranspose3d(_Transposed):
     """
 
     _dims = 3
-    _function = staticmethod(F.conv_transpose3d)
+    _function = "conv_transpose3d"
 
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

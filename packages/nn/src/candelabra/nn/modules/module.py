@@ -133,11 +133,18 @@ class Module(Tree, StateDict, Conversion, Hooked):
         return self.forward(*args, **kwargs)
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # Of a module that candelabra.compile replays as a part of another function.
+        unit = self.__dict__.get("_compiled_unit")
+        if unit is not None and unit.is_wanted(self):
+            return unit.call(args, kwargs)
         if not hooks.any_global():
-            Hooked._hooked = False
+            # An assignment makes all classes of modules new to the guards of compiled functions.
+            if Hooked._hooked:
+                Hooked._hooked = False
             if not hooks.has_hooks(self):
                 # All hooks were removed: later calls skip the check again.
-                self.__dict__.pop("_hooked", None)
+                if unit is None:
+                    self.__dict__.pop("_hooked", None)
                 return self.forward(*args, **kwargs)
         return hooks.call_with_hooks(self, args, kwargs)
 

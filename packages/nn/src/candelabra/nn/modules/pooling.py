@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from candelabra import Tensor
@@ -12,7 +11,8 @@ from .module import Module
 
 
 class _MaxPool(Module):
-    _function: Callable[..., Any]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class _MaxPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Any:
-        return type(self)._function(
+        return getattr(F, self._function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
@@ -54,7 +54,7 @@ class MaxPool1d(_MaxPool):
     tensor([[[3., 2.]]])
     """
 
-    _function = staticmethod(F.max_pool1d)
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPool):
@@ -73,7 +73,7 @@ class MaxPool2d(_MaxPool):
     candelabra.Size([2, 3, 5, 5])
     """
 
-    _function = staticmethod(F.max_pool2d)
+    _function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPool):
@@ -89,7 +89,7 @@ class MaxPool3d(_MaxPool):
     candelabra.Size([2, 3, 4, 3, 2])
     """
 
-    _function = staticmethod(F.max_pool3d)
+    _function = "max_pool3d"
 
 
 class AvgPool1d(Module):
@@ -127,7 +127,8 @@ class AvgPool1d(Module):
 
 
 class _AvgPool(Module):
-    _function: Callable[..., Tensor]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class _AvgPool(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self)._function(
+        return getattr(F, self._function)(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
         )  # fmt: skip
 
@@ -169,7 +170,7 @@ class AvgPool2d(_AvgPool):
     candelabra.Size([1, 1, 2, 3])
     """
 
-    _function = staticmethod(F.avg_pool2d)
+    _function = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPool):
@@ -185,11 +186,12 @@ class AvgPool3d(_AvgPool):
     candelabra.Size([1, 1, 2, 3, 1])
     """
 
-    _function = staticmethod(F.avg_pool3d)
+    _function = "avg_pool3d"
 
 
 class _LPPool(Module):
-    _function: Callable[..., Tensor]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -199,7 +201,7 @@ class _LPPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self)._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
@@ -208,7 +210,7 @@ class _LPPool(Module):
 class LPPool1d(_LPPool):
     """Return the p-norm of each window, p = `norm_type`. Shapes: (N, C, L) or (C, L)."""
 
-    _function = staticmethod(F.lp_pool1d)
+    _function = "lp_pool1d"
 
 
 class LPPool2d(_LPPool):
@@ -222,7 +224,7 @@ class LPPool2d(_LPPool):
     tensor([[[[2.]]]])
     """
 
-    _function = staticmethod(F.lp_pool2d)
+    _function = "lp_pool2d"
 
 
 class LPPool3d(_LPPool):
@@ -231,18 +233,19 @@ class LPPool3d(_LPPool):
     Shapes: (N, C, D, H, W) or (C, D, H, W).
     """
 
-    _function = staticmethod(F.lp_pool3d)
+    _function = "lp_pool3d"
 
 
 class _AdaptiveAvgPool(Module):
-    _function: Callable[..., Tensor]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self)._function(input, self.output_size)
+        return getattr(F, self._function)(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -254,7 +257,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     Shapes: (N, C, L) or (C, L).
     """
 
-    _function = staticmethod(F.adaptive_avg_pool1d)
+    _function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
@@ -270,7 +273,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     candelabra.Size([1, 64, 5, 9])
     """
 
-    _function = staticmethod(F.adaptive_avg_pool2d)
+    _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
@@ -279,11 +282,12 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     Shapes: (N, C, D, H, W) or (C, D, H, W). None keeps the input size.
     """
 
-    _function = staticmethod(F.adaptive_avg_pool3d)
+    _function = "adaptive_avg_pool3d"
 
 
 class _AdaptiveMaxPool(Module):
-    _function: Callable[..., Any]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
@@ -291,7 +295,7 @@ class _AdaptiveMaxPool(Module):
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
-        return type(self)._function(input, self.output_size, self.return_indices)
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -303,7 +307,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     Shapes: (N, C, L) or (C, L).
     """
 
-    _function = staticmethod(F.adaptive_max_pool1d)
+    _function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
@@ -312,7 +316,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     Shapes: (N, C, H, W) or (C, H, W). None keeps the input size.
     """
 
-    _function = staticmethod(F.adaptive_max_pool2d)
+    _function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
@@ -321,12 +325,13 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     Shapes: (N, C, D, H, W) or (C, D, H, W). None keeps the input size.
     """
 
-    _function = staticmethod(F.adaptive_max_pool3d)
+    _function = "adaptive_max_pool3d"
 
 
 class _FractionalMaxPool(Module):
     _dims: int
-    _function: Callable[..., Any]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(
         self,
@@ -354,7 +359,7 @@ class _FractionalMaxPool(Module):
         self.register_buffer("_random_samples", _random_samples)
 
     def forward(self, input: Tensor) -> Any:
-        return type(self)._function(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.output_size,
@@ -380,7 +385,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
     """
 
     _dims = 2
-    _function = staticmethod(F.fractional_max_pool2d)
+    _function = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
@@ -390,12 +395,13 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     """
 
     _dims = 3
-    _function = staticmethod(F.fractional_max_pool3d)
+    _function = "fractional_max_pool3d"
 
 
 class _MaxUnpool(Module):
     _dims: int
-    _function: Callable[..., Tensor]
+    #: The function of nn.functional, which a program may replace.
+    _function: str
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -408,7 +414,7 @@ class _MaxUnpool(Module):
         self.padding = numbers(padding)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -429,21 +435,21 @@ class MaxUnpool1d(_MaxUnpool):
     """
 
     _dims = 1
-    _function = staticmethod(F.max_unpool1d)
+    _function = "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpool):
     """Write the maxima of `MaxPool2d` back to their indices; see `MaxUnpool1d`."""
 
     _dims = 2
-    _function = staticmethod(F.max_unpool2d)
+    _function = "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpool):
     """Write the maxima of `MaxPool3d` back to their indices; see `MaxUnpool1d`."""
 
     _dims = 3
-    _function = staticmethod(F.max_unpool3d)
+    _function = "max_unpool3d"
 
 
 __all__ = [

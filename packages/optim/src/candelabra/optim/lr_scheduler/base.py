@@ -133,7 +133,8 @@ class LRScheduler:
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the opposite order: "
                 "`optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in skipping the first value of the "
-                "learning rate schedule.",
+                "learning rate schedule. See more details at "
+                "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
                 UserWarning,
                 stacklevel=4,
             )

@@ -65,6 +65,7 @@ FILES = {
     "fx.node": "graphs.node",
     "jit": "jit",
     "jit.annotations": "internals.jit_annotations",
+    "library": "operators.library_names",
     "mps": "absent_device",
     "nn": "nn.package",
     "nn.attention": "nn.attention",

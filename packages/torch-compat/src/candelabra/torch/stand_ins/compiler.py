@@ -78,16 +78,16 @@ def compile(model: Any = None, **options: Any) -> Any:
 
 
 def is_compiling() -> bool:
-    """Return whether the caller runs inside a call that is recorded."""
-    return bool(_C.is_recording())
+    """Return whether the caller runs inside a call that is recorded or exported."""
+    return bool(_C.is_recording()) if installed is None else bool(installed.is_compiling())
 
 
 is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Return False: nothing is exported."""
-    return False
+    """Return whether the caller runs inside a call that is exported."""
+    return installed is not None and bool(installed.is_exporting())
 
 
 def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:

@@ -1,9 +1,13 @@
-"""``torch.jit``: decorators that return their argument, because there is no compiler."""
+"""``torch.jit``: the names of candelabra-compile's jit, if it is installed, and others.
+
+Without it, decorators return their argument, because there is no compiler.
+"""
 
 from __future__ import annotations
 
 import builtins
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -235,3 +239,11 @@ def run_frozen_optimizations(mod: Any, *arguments: Any, **options: Any) -> None:
 
 
 export_opnames = _refuse("export_opnames")
+
+try:
+    _installed: Any = importlib.import_module("candelabra.jit")
+except ImportError:  # candelabra-compile is not installed
+    _installed = None
+else:
+    globals().update({name: getattr(_installed, name) for name in _installed.__all__})
+    _script_if_tracing = script_if_tracing

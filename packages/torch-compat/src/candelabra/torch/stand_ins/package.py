@@ -18,9 +18,10 @@ from .bindings import has_lapack, has_mkl, has_openmp, has_spectral
 from .compiler import compile
 from .files import load, save
 from .futures import Future
-from .internals import absent_dtypes, checks
+from .internals import absent_dtypes, checks, checks_of_tensors
 from .internals.absent_dtypes import *  # noqa: F403
 from .internals.checks import *  # noqa: F403
+from .internals.checks_of_tensors import *  # noqa: F403
 from .internals.jit_annotations import TensorType
 from .jit import ScriptFunction, ScriptModule, fork, wait
 from .operators import foreach
@@ -38,9 +39,9 @@ __all__ = [
     "ScriptModule", "Stream", "SymBool", "SymFloat", "SymInt", "Tag", "autocast_decrement_nesting",
     "autocast_increment_nesting", "compile", "compiled_with_cxx11_abi", "convolution", "fork",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_device_module", "get_file_path", "has_lapack", "has_mkl",
-    "has_openmp", "has_spectral", "_segment_reduce", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
+    "has_openmp", "has_spectral", "init_num_threads", "is_autocast_cpu_enabled", "load", "save",
     "set_anomaly_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_gpu_dtype",
-    "thread_safe_generator", "wait", "__version__", *_LAYOUTS, *absent_dtypes.__all__, *checks.__all__, *foreach.__all__,
+    "thread_safe_generator", "wait", "__version__", *_LAYOUTS, *absent_dtypes.__all__, *checks.__all__, *checks_of_tensors.__all__, *foreach.__all__,
 ]  # fmt: skip
 
 globals().update({name: candelabra.layout(name) for name in _LAYOUTS})
@@ -99,11 +100,6 @@ def convolution(
         function = getattr(candelabra, f"conv_transpose{dims}d")
         return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return getattr(candelabra, f"conv{dims}d")(input, weight, bias, stride, padding, dilation, groups)
-
-
-def _segment_reduce(data: candelabra.Tensor, reduce: str, **options: Any) -> candelabra.Tensor:
-    """Reduce segments of a dimension, as :func:`candelabra.segment_reduce` does."""
-    return candelabra.segment_reduce(data, reduce, **options)
 
 
 def get_file_path(*path_components: str) -> str:

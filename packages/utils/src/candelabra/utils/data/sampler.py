@@ -121,9 +121,13 @@ class RandomSampler(Sampler[int]):
                 yield from candelabra.randint(n, (drawn,), dtype=candelabra.int64, generator=generator).tolist()
                 count -= drawn
             return
-        while count > 0:
-            yield from candelabra.randperm(n, generator=generator).tolist()[:count]
-            count -= n
+        if n == 0:
+            return
+        # As in PyTorch, one permutation more than the epoch may need is drawn: the state in which
+        # a given generator is left is that of PyTorch's.
+        for _ in range(count // n):
+            yield from candelabra.randperm(n, generator=generator).tolist()
+        yield from candelabra.randperm(n, generator=generator).tolist()[: count % n]
 
     def __len__(self) -> int:
         return self.num_samples

@@ -1,0 +1,35 @@
+// Groups of elementwise instructions, which run tile by tile through the backend's kernels, so that
+// what one computes is in the cache when the next reads it.
+#pragma once
+
+#include "candelabra/compile.h"
+#include "record/program.hpp"
+
+namespace candelabra {
+
+// A tensor, or a number in its place, as an instruction of a group uses it.
+struct TiledTensor {
+  const cb_tensor* tensor = nullptr;
+  int value = -1;   // among the instruction's values; -1: its output
+  int buffer = -1;  // -1: a number
+  int64_t offset = 0;
+  int64_t step = 0;      // in bytes from one element to the next; 0: it is one for all
+  int64_t scratch = -1;  // of a buffer that only the group uses: where it lies in the memory of tiles
+};
+
+struct TiledCall {
+  const Instruction* instruction = nullptr;
+  std::vector<TiledTensor> tensors;
+};
+
+struct Tiling {
+  int64_t numel = 0;
+  int64_t length = 0;  // of a tile, in elements
+  size_t scratch_bytes = 0;
+  std::vector<TiledCall> calls;
+};
+
+// The backend's service, or null if it runs no tiles.
+const cb_compile* tile_service(Device device);
+
+}  // namespace candelabra
