@@ -541,8 +541,8 @@ def ecosystem(session: nox.Session) -> None:
 
 @nox.session(name="torch-suite")
 def torch_suite(session: nox.Session) -> None:
-    """Run PyTorch's own tests, and write docs/parity_suite.md. The tests are fetched from Debian's
-    source package, their harness from PyTorch's wheel, into a cache folder outside the repository.
+    """Run PyTorch's own tests, and write docs/results/parity_suite.md. The tests are fetched from
+    Debian's source package, their harness from PyTorch's wheel, into a cache folder outside the repository.
 
     ``-- FILE ...`` runs only those files; ``-- --record`` records what passes on PyTorch.
     """
@@ -552,7 +552,7 @@ def torch_suite(session: nox.Session) -> None:
         session.install("torch==2.13.0", "--index-url", "https://download.pytorch.org/whl/cpu")
     else:
         install(session, list(dict.fromkeys([*TEST_PACKAGES["torch-compat"], "compile"])))
-    page = [] if session.posargs else ["--write", str(ROOT / "docs" / "parity_suite.md")]
+    page = [] if session.posargs else ["--write", str(ROOT / "docs" / "results" / "parity_suite.md")]
     session.run("python", str(folder), *page, *session.posargs)
 
 
