@@ -88,7 +88,7 @@ class Contents(ABC):
         tensor = self.tensors[name]
         dtype = DTYPES_BY_NAME[tensor.dtype]
         # Memory is allocated for bytes that are there.
-        there = sum((self.folder / file).stat().st_size for file in {part.file for part in tensor.parts})
+        there = sum(os.fstat(self.descriptor(file)).st_size for file in {part.file for part in tensor.parts})
         if prod(tensor.shape) * dtype.itemsize > there:
             raise FileError(f"load(): the files of the checkpoint {self.folder} are too short for {name!r}")
         made = candelabra.empty(tensor.shape, dtype=dtype)
