@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import candelabra
-import candelabra.distributed.checkpoint as dcp
 import pytest
-from candelabra.serialization import FileError
 from programs import environment
 from shards import Shard, state
+
+import candelabra
+import candelabra.distributed.checkpoint as dcp
+from candelabra.serialization import FileError
 
 PYTORCH = Path(__file__).parent / "files" / "pytorch_checkpoint"
 
@@ -114,7 +115,7 @@ def test_ranks_with_other_names_and_replicas(job, tmp_path):
         f"dcp.save({{**stage, 'replica': replica}}, checkpoint_id={str(folder)!r})"
     )
     assert job(program, 2).status == 0
-    loaded = {name: None for name in ("stage0", "stage1", "shared", "replica")}
+    loaded = dict.fromkeys(("stage0", "stage1", "shared", "replica"))
     dcp.load(loaded, checkpoint_id=folder)
     assert loaded["stage0"].tolist() == [0.0] * 3 and loaded["stage1"].tolist() == [1.0] * 3
     assert loaded["shared"].tolist() == [1.0, 1.0] and loaded["replica"].tolist() == list(range(8))

@@ -232,7 +232,9 @@ def _split(
             name = next((name for name in known if name in saved), None)
             if name is None:
                 if options.strict:
-                    raise RuntimeError(f"Missing key: the state has no parameter group for {known[:1] or 'a parameter'}")
+                    raise RuntimeError(
+                        f"Missing key: the state has no parameter group for {known[:1] or 'a parameter'}"
+                    )
                 params.append(known[0] if known else id(parameter))
                 continue
             params.append(name)
