@@ -6,6 +6,8 @@ tensor is, and makes the checkpoint complete.
 
 from __future__ import annotations
 
+from . import state_dict
+from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .errors import CheckpointException
 from .filesystem import FileSystemReader, FileSystemWriter
 from .loading import load
@@ -16,7 +18,6 @@ from .metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-from .planners import DefaultLoadPlanner, DefaultSavePlanner
 from .saving import async_save, save
 from .sharded import Sharded, Shards
 from .stateful import Stateful
@@ -38,4 +39,5 @@ __all__ = [
     "async_save",
     "load",
     "save",
+    "state_dict",
 ]

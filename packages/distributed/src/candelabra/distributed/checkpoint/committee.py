@@ -5,14 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..errors import DistBackendError, DistStoreError
 from ..groups import is_initialized, member
 from ..process_group import ProcessGroup
 from ..store import Store, TCPStore
+from ..store.base import Deadline
 from ..store.prefix_store import PrefixStore
 
+#: Seconds between looks for the failure of a rank while others are waited for.
+_LOOK = 0.5
 #: Counts the checkpoints of each group, which all its ranks save in the same order.
 _counters: WeakKeyDictionary[ProcessGroup, itertools.count[int]] = WeakKeyDictionary()
 
@@ -31,6 +36,7 @@ class Committee:
     def __init__(self, group: ProcessGroup | None) -> None:
         self.rank = 0 if group is None else group.rank()
         self.size = 1 if group is None else group.size()
+        self._group = group
         self._store: Store | None = None
         self._base: Store | None = None
         if group is not None and self.size > 1:
@@ -61,7 +67,7 @@ class Committee:
         self._store.set(f"{step}/{self.rank}", json.dumps(message))
         if self.rank:
             return []
-        return [json.loads(each) for each in self._store.multi_get([f"{step}/{n}" for n in range(self.size)])]
+        return [json.loads(each) for each in self._wait([f"{step}/{n}" for n in range(self.size)])]
 
     def decide(self, step: str, verdict: dict[str, Any] | None) -> dict[str, Any]:
         """Return what rank 0 has decided; it gives its decision."""
@@ -74,8 +80,23 @@ class Committee:
                 with suppress(RuntimeError):  # it takes memory of the server only
                     self._store.delete_key(f"{step}/{rank}")
             return verdict
-        found: dict[str, Any] = json.loads(self._store.get(f"{step}/verdict"))
+        found: dict[str, Any] = json.loads(self._wait([f"{step}/verdict"])[0])
         return found
+
+    def _wait(self, keys: list[str]) -> list[bytes]:
+        """Return the values of keys, or raise if a rank has failed, before or meanwhile."""
+        assert self._store is not None
+        assert self._group is not None
+        job, deadline = self._group.job, Deadline(self._group.timeout.total_seconds())
+        while job.failure is None:
+            try:
+                self._store.wait(keys, timedelta(seconds=min(_LOOK, deadline.left())))
+                return self._store.multi_get(keys)
+            except (DistBackendError, DistStoreError):
+                # The news of a rank that has failed comes by the job's own channel.
+                if not deadline.left():
+                    raise
+        raise DistBackendError(f"saving a checkpoint on rank {job.rank}: {job.failure}")
 
 
 def committee(group: ProcessGroup | None, is_alone: bool) -> Committee | None:

@@ -88,7 +88,7 @@ class Contents(ABC):
         tensor = self.tensors[name]
         dtype = DTYPES_BY_NAME[tensor.dtype]
         # Memory is allocated for bytes that are there.
-        there = sum((self.folder / file).stat().st_size for file in {part.file for part in tensor.parts})
+        there = sum(os.fstat(self.descriptor(file)).st_size for file in {part.file for part in tensor.parts})
         if prod(tensor.shape) * dtype.itemsize > there:
             raise FileError(f"load(): the files of the checkpoint {self.folder} are too short for {name!r}")
         made = candelabra.empty(tensor.shape, dtype=dtype)
@@ -131,7 +131,7 @@ class Contents(ABC):
     def __enter__(self) -> Contents:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.close()
 
 
@@ -163,26 +163,3 @@ class IndexedContents(Contents):
         inside = [a - b for a, b in zip(start, part.offsets, strict=True)]
         with explained("load()", self.folder / part.file, "file of a checkpoint"):
             self._reader.read(descriptor, part.begin, part.sizes, DTYPES_BY_NAME[tensor.dtype], inside, target)
-
-
-def open_contents(folder: Path) -> Contents:
-    """Open the checkpoint in a folder.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is none, or it was never completed.
-    FileError
-        It is damaged.
-    """
-    if (folder / index.NAME).exists():
-        return IndexedContents(folder)
-    from .pytorch_contents import METADATA, PyTorchContents
-
-    if (folder / METADATA).exists():
-        return PyTorchContents(folder)
-    if not folder.exists():
-        raise FileNotFoundError(f"load(): there is no folder {folder}")
-    raise FileNotFoundError(
-        f"load(): {folder} holds no complete checkpoint: neither {index.NAME} nor PyTorch's {METADATA} is there"
-    )

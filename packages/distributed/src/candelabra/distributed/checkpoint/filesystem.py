@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from . import index
-from .contents import Contents, open_contents
+from .contents import Contents
 from .metadata import Metadata
+from .opening import open_contents
 
 
 class FileSystemWriter:
@@ -112,7 +113,7 @@ class FileSystemReader:
         return Metadata(read)
 
 
-def chosen(given: Any, checkpoint_id: Any, kind: type, function: str) -> Any:
+def chosen(given: Any, checkpoint_id: Any, kind: type[FileSystemReader | FileSystemWriter], function: str) -> Any:
     """Return the reader or writer of a call."""
     if given is None:
         if checkpoint_id is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
@@ -18,6 +19,8 @@ from candelabra.serialization.sources import opened
 from .rank_files import DTYPES_BY_NAME, StoredPart, StoredTensor, check_part, read_rank_file
 
 NAME = "index.json"
+#: The names of the ranks' files.
+FILE = re.compile(r"rank-\d{5,}-[0-9a-f]{8}\.safetensors")
 _FORMAT = "candelabra.distributed.checkpoint"
 _VERSION = 1
 # A million parts take a tenth of it.
@@ -114,7 +117,7 @@ def read_index(folder: Path) -> Index:
             raise FileError(f"it has version {str(described['version'])[:40]}, and this package reads up to {_VERSION}")
         files = [(file["name"], file["bytes"]) for file in described["files"]]
         for name, size in files:
-            if not isinstance(name, str) or Path(name).name != name or type(size) is not int or size < 0:
+            if not isinstance(name, str) or FILE.fullmatch(name) is None or type(size) is not int or size < 0:
                 raise FileError(f"the file {str(name)[:100]!r} is not described")
         if not isinstance(described["objects"], dict):
             raise FileError("its values are not described")

@@ -10,7 +10,7 @@ from candelabra import Tensor
 
 from ..groups import is_initialized, member
 from ..process_group import ProcessGroup
-from . import planners
+from . import default_planner
 from .contents import Contents
 from .errors import CheckpointException
 from .filesystem import FileSystemReader, chosen
@@ -24,7 +24,7 @@ def load(
     *,
     checkpoint_id: str | os.PathLike[str] | None = None,
     storage_reader: FileSystemReader | None = None,
-    planner: planners.DefaultLoadPlanner | None = None,
+    planner: default_planner.DefaultLoadPlanner | None = None,
     process_group: ProcessGroup | None = None,
     no_dist: bool = False,
 ) -> None:
@@ -62,7 +62,7 @@ def load(
     --------
     See `save`.
     """
-    options = planners.checked(planner, planners.DefaultLoadPlanner, "load()")
+    options = default_planner.checked(planner, default_planner.DefaultLoadPlanner, "load()")
     reader = chosen(storage_reader, checkpoint_id, FileSystemReader, "load()")
     if not no_dist and is_initialized() and member(process_group) is None:
         return

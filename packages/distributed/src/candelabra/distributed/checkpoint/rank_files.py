@@ -8,7 +8,7 @@ import base64
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -112,6 +112,7 @@ def write_rank_file(path: Path, parts: Sequence[Part], objects: Mapping[str, Any
         stream.write(head)
         for part in order:
             tensor = part.tensor
+            blocks: Iterable[Tensor]
             if tensor.device.type == "cpu" and tensor.is_contiguous():
                 blocks = [tensor] if tensor.numel() else []
             else:

@@ -11,7 +11,7 @@ from candelabra import Tensor
 from candelabra.serialization import FileError
 
 #: Bytes that are in memory besides the tensors while they are read or written.
-STAGE = 4 << 20
+STAGE = 1 << 20
 #: Bytes within which a part is read in one piece, with what lies between its rows.
 _NEAR = 64 << 10
 

@@ -19,7 +19,7 @@ from typing import Any
 from candelabra import Tensor
 
 from ..process_group import ProcessGroup
-from . import index, planners
+from . import default_planner, index
 from .committee import Committee, committee
 from .errors import CheckpointException
 from .filesystem import FileSystemReader, FileSystemWriter, chosen
@@ -30,7 +30,7 @@ from .sharded import Sharded
 from .stateful import Stateful
 
 #: Files of earlier checkpoints, and what a killed process has left.
-_OWN_FILES = re.compile(r"rank-\d{5,}-[0-9a-f]{8}\.safetensors(\.[0-9a-f]{8}\.part)?|index\.json\.[0-9a-f]{8}\.part")
+_OWN_FILES = re.compile(rf"{index.FILE.pattern}(\.[0-9a-f]{{8}}\.part)?|index\.json\.[0-9a-f]{{8}}\.part")
 _threads: concurrent.futures.ThreadPoolExecutor | None = None
 
 
@@ -39,7 +39,7 @@ def save(
     *,
     checkpoint_id: str | os.PathLike[str] | None = None,
     storage_writer: FileSystemWriter | None = None,
-    planner: planners.DefaultSavePlanner | None = None,
+    planner: default_planner.DefaultSavePlanner | None = None,
     process_group: ProcessGroup | None = None,
     no_dist: bool = False,
     use_collectives: bool = True,
@@ -90,7 +90,7 @@ def save(
     >>> state
     {'weight': tensor([1., 1.]), 'step': 7}
     """
-    planners.checked(planner, planners.DefaultSavePlanner, "save()")
+    default_planner.checked(planner, default_planner.DefaultSavePlanner, "save()")
     writer = chosen(storage_writer, checkpoint_id, FileSystemWriter, "save()")
     ranks = committee(process_group, no_dist)
     if ranks is not None:
@@ -103,7 +103,7 @@ def async_save(
     *,
     checkpoint_id: str | os.PathLike[str] | None = None,
     storage_writer: FileSystemWriter | None = None,
-    planner: planners.DefaultSavePlanner | None = None,
+    planner: default_planner.DefaultSavePlanner | None = None,
     process_group: ProcessGroup | None = None,
     async_checkpointer_type: Any = None,
     async_stager: None = None,
@@ -137,7 +137,7 @@ def async_save(
     >>> sorted(saved.result().state_dict_metadata)
     ['weight']
     """
-    planners.checked(planner, planners.DefaultSavePlanner, "async_save()")
+    default_planner.checked(planner, default_planner.DefaultSavePlanner, "async_save()")
     if async_stager is not None:
         raise TypeError("async_save(): stagers are not supported; the parts of a rank are copied to host memory")
     writer = chosen(storage_writer, checkpoint_id, FileSystemWriter, "async_save()")

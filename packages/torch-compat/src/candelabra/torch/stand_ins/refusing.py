@@ -51,7 +51,7 @@ MODULES: dict[str, tuple[str, str]] = {
     "distributed.algorithms.join": ("Join Joinable JoinHook", ""),
     "distributed.checkpoint": (
         "FileSystemReader FileSystemWriter StorageReader StorageWriter",
-        "load load_state_dict save save_state_dict",
+        "async_save load load_state_dict save save_state_dict",
     ),
     "distributed.checkpoint.default_planner": ("DefaultLoadPlanner DefaultSavePlanner", ""),
     "distributed.checkpoint.hf_storage": ("HuggingFaceStorageReader HuggingFaceStorageWriter", ""),
