@@ -542,7 +542,8 @@ def ecosystem(session: nox.Session) -> None:
 @nox.session(name="torch-suite")
 def torch_suite(session: nox.Session) -> None:
     """Run PyTorch's own tests, and write docs/results/parity_suite.md. The tests are fetched from
-    Debian's source package, their harness from PyTorch's wheel, into a cache folder outside the repository.
+    Debian's source package, their harness from PyTorch's wheel, into a cache folder outside the
+    repository.
 
     ``-- FILE ...`` runs only those files; ``-- --record`` records what passes on PyTorch.
     """

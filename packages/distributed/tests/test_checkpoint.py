@@ -132,7 +132,7 @@ def test_ranks_share_the_writing_of_equal_tensors(job, tmp_path):
 
 
 def test_saving_in_a_thread(job, tmp_path):
-    """The state may change once async_save has returned, and ranks may call collectives meanwhile."""
+    """Once async_save has returned, the state may change, and ranks may call collectives."""
     folder = tmp_path / "checkpoint"
     program = SAVE + (
         f"first = dcp.async_save(saved, checkpoint_id={str(folder)!r})\n"

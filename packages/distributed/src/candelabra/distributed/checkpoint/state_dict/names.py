@@ -9,8 +9,8 @@ _COMPILED = "_orig_mod"
 
 
 def plain_name(model: Any, name: str) -> str:
-    """Return a name of a model's state without the parts of `DistributedDataParallel` and of compiled
-    modules.
+    """Return a name of a model's state without the parts of `DistributedDataParallel` and of
+    compiled modules.
     """
     from ...data_parallel import DistributedDataParallel
 

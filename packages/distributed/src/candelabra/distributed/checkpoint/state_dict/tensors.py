@@ -27,7 +27,9 @@ class _Hole:
 
 
 def mapped(value: Any, function: Callable[[tuple[Any, ...], Any], Any], path: tuple[Any, ...] = ()) -> Any:
-    """Return a copy of nested dicts, lists and tuples with ``function(path, value)`` for each value."""
+    """Return a copy of nested dicts, lists and tuples, each value replaced by ``function(path,
+    value)``.
+    """
     if isinstance(value, Mapping):
         return {key: mapped(item, function, (*path, key)) for key, item in value.items()}
     if type(value) in (list, tuple):
