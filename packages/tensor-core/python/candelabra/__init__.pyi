@@ -20,12 +20,14 @@ from . import without_cuda as cuda  # type: ignore[attr-defined]
 from . import defaults as defaults
 from . import distributed as distributed  # type: ignore[attr-defined]
 from . import distributions as distributions  # type: ignore[attr-defined]
+from . import export as export  # type: ignore[attr-defined]
 from . import fake_tensor as fake_tensor
 from . import fft as fft
 from . import func as func
 from . import fx as fx  # type: ignore[attr-defined]
 from . import hooks as hooks
 from . import hub as hub  # type: ignore[attr-defined]
+from . import jit as jit  # type: ignore[attr-defined]
 from . import library as library
 from . import linalg as linalg
 from . import multiprocessing as multiprocessing  # type: ignore[attr-defined]
