@@ -26,7 +26,11 @@ def keep_products(context, operator, *args, **kwargs):
     return CheckpointPolicy.MUST_SAVE if operator is aten.mm.default else CheckpointPolicy.PREFER_RECOMPUTE
 
 
-@pytest.mark.parametrize("policy", [[aten.mm.default], [aten.sin.default, aten.mm.default], keep_products], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [[aten.mm.default], [aten.sin.default, aten.mm.default], keep_products],
+    ids=["mm", "sin and mm", "function"],
+)
 def test_gradients_are_the_same(policy):
     contexts = functools.partial(create_selective_checkpoint_contexts, policy)
     expected = gradients(lambda function, x: function(x))
