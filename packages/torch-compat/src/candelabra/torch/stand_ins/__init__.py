@@ -31,6 +31,7 @@ FILES = {
     "_dynamo.utils": "internals.dynamo",
     "_functorch.vmap": "internals.functorch",
     "_guards": "internals.guards",
+    "_subclasses.fake_tensor": "internals.fake_names",
     "_tensor_str": "internals.tensor_text",
     "_utils": "internals.common",
     "amp.autocast_mode": "autocasting",
