@@ -15,6 +15,7 @@ from candelabra.layout import strided
 from candelabra.settings import unset_memory
 
 from ..creation.creation import sizes_of
+from ..creation.like import wraps_others
 from ..memory_formats import channels_last_of, contiguous_strides, strides_in
 from ..registration import PROPERTIES, function, tensor_property
 
@@ -106,13 +107,6 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
     for name, value in self.__dict__.items():
         made.__dict__[name] = copy.deepcopy(value, memo)
     return made
-
-
-def wraps_others(tensor: Tensor) -> bool:
-    """Return whether a tensor has no memory of its own, and its class computes operators on the
-    tensors that it wraps.
-    """
-    return "_device_stood_for" in tensor.__dict__
 
 
 def _cloned_wrapper(self: Tensor) -> Any:
