@@ -312,8 +312,29 @@ def test_only_tensors_are_saved():
 
 
 def test_not_instantiated():
-    with pytest.raises(RuntimeError, match="should not be instantiated"):
-        Cube()
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        made = Cube()
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"):
+        made(leaf(1.0))
+
+
+def test_an_input_returned_as_is_is_saved_as_the_input():
+    seen = []
+
+    class Same(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(ctx.saved_tensors[0])
+            return grad
+
+    x = leaf(1.0)
+    Same.apply(x).sum().backward()
+    assert seen[0].requires_grad and seen[0].grad_fn is None and seen[0].data_ptr() == x.data_ptr()
 
 
 def test_without_recording():

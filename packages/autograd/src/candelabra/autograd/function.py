@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import candelabra
@@ -213,9 +214,17 @@ class Function(metaclass=_Meta):
     generate_vmap_rule = False
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
-            "class itself."
+            "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+            "static forward method."
         )
 
     @staticmethod
@@ -464,6 +473,8 @@ def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], res
         number = (
             next((at for at, result in enumerate(inside) if result is tensor), None) if tensor is not None else None
         )
+        if number is not None and _among(tensor, arguments) and not _among(tensor, node.dirty):
+            number = None  # an input that was returned as is: the caller's tensor is saved
         if tensor is None:
             kept.append(("input", None, None))
             continue
