@@ -295,7 +295,7 @@ class Machine:
         self.budget.spend(_length(state))
         self.budget.allocate(_copied(state))
         if id(target) in self.made:
-            call_given(_set_state, target, state)
+            call_given(set_state, target, state)
         elif type(target) in BUILDERS:
             BUILDERS[type(target)](target, state, self.budget)
         elif isinstance(target, collections.OrderedDict) or (
