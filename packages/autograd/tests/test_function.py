@@ -406,3 +406,25 @@ def test_marks_and_formulas_are_checked():
 
     with pytest.raises(TypeError, match="^save_for_backward can only save variables, but argument 1 is of type int"):
         Saving.apply(candelabra.ones(2, requires_grad=True))
+
+
+def test_gradients_of_results_that_have_none():
+    seen = []
+
+    class Several(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            constant = x.clone()
+            ctx.mark_non_differentiable(constant)
+            ctx._materialize_non_diff_grads = materialize
+            return x.clone(), constant, 3
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            seen.append(gradients[1:])
+            return gradients[0], None
+
+    for materialize in (True, False):
+        Several.apply(leaf(1.0), materialize)[0].sum().backward()
+    assert seen[0][0].tolist() == [0.0] and seen[0][1] is None
+    assert seen[1] == (None, None)

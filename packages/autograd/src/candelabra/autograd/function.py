@@ -129,7 +129,7 @@ class FunctionNode(MultiNode):
         gradients = grad if self._outputs > 1 else [grad]
         if self.materialize_grads:
             gradients = [
-                candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None else part
+                candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None and of is not None else part
                 for part, of in zip(gradients, self._outputs_like, strict=True)
             ]
         # The program's own code: its calls are asked overrides for, unlike those of formulas.
@@ -422,7 +422,14 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
     """Record an applied function: set the history of its results and save its tensors."""
     node._sequence = next_sequence()
     node._outputs = len(results)
-    node._outputs_like = [like(result) if isinstance(result, Tensor) else None for result in results]
+    # None: this result has no gradient to give as zeros.
+    of_constants = getattr(node, "_materialize_non_diff_grads", True)
+    node._outputs_like = [
+        like(result)
+        if isinstance(result, Tensor) and (of_constants or not _among(result, node.non_differentiable))
+        else None
+        for result in results
+    ]
     inside = list(results)
     changed: list[tuple[Tensor, int]] = []
     for number, result in enumerate(results):
@@ -457,10 +464,6 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
     node.to_save = node.dirty = node.non_differentiable = ()
     if is_anomaly_enabled():
         annotate(node)
-    if node._outputs > 1 or node.materialize_grads:
-        node._outputs_like = [
-            of if of is not None else ((), candelabra.float32, candelabra.device("cpu")) for of in node._outputs_like
-        ]
 
 
 def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:
