@@ -195,3 +195,19 @@ def test_autocast_that_is_off_holds_in_the_recomputation():
     with candelabra.autocast(weight.device.type, dtype=candelabra.bfloat16):
         y.sum().backward()
     assert weight.grad.dtype is candelabra.float32
+
+
+@pytest.mark.parametrize("inputs", [True, False])
+def test_reentrant_checkpoints_need_a_pass_to_all_leaves(inputs):
+    x = candelabra.ones(2, requires_grad=True)
+    y = checkpoint(candelabra.exp, x, use_reentrant=True).sum()
+    with pytest.raises(RuntimeError, match=r"torch\.utils\.checkpoint is incompatible with \.grad\(\)"):
+        _ = y.backward(inputs=[x]) if inputs else autograd.grad(y, x)
+    checkpoint(candelabra.exp, x, use_reentrant=True).sum().backward()
+    assert x.grad.tolist() == x.exp().tolist()
+
+
+def test_reentrant_checkpoints_of_a_function_that_returns_its_input():
+    x = candelabra.ones(2, requires_grad=True)
+    checkpoint(lambda t, other: t if other is None else t + other, x, None, use_reentrant=True).sum().backward()
+    assert x.grad.tolist() == [1, 1]

@@ -411,3 +411,17 @@ def test_grad_of_a_tensor_that_is_no_leaf_warns():
         assert y.grad is None
         y.sum().backward()
         assert y.grad.tolist() == [1, 1] and x.grad.tolist() == [2, 2]
+
+
+def test_materialized_gradients_can_be_differentiated():
+    x, y = (candelabra.tensor(value, requires_grad=True) for value in (0.5, 1.0))
+    first = autograd.grad(x * y, x, create_graph=True)
+    second = autograd.grad(first, x, create_graph=True, materialize_grads=True)
+    assert autograd.grad(second, x, materialize_grads=True)[0].item() == 0
+
+
+def test_gradients_can_be_detached_in_place():
+    x = candelabra.ones(1, 3, requires_grad=True)
+    (x.squeeze(0) * 2).sum().backward()
+    assert x.grad._base is None
+    assert x.grad.detach_().tolist() == [[2, 2, 2]]

@@ -312,8 +312,29 @@ def test_only_tensors_are_saved():
 
 
 def test_not_instantiated():
-    with pytest.raises(RuntimeError, match="should not be instantiated"):
-        Cube()
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        made = Cube()
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"):
+        made(leaf(1.0))
+
+
+def test_an_input_returned_as_is_is_saved_as_the_input():
+    seen = []
+
+    class Same(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(ctx.saved_tensors[0])
+            return grad
+
+    x = leaf(1.0)
+    Same.apply(x).sum().backward()
+    assert seen[0].requires_grad and seen[0].grad_fn is None and seen[0].data_ptr() == x.data_ptr()
 
 
 def test_without_recording():
@@ -385,3 +406,25 @@ def test_marks_and_formulas_are_checked():
 
     with pytest.raises(TypeError, match="^save_for_backward can only save variables, but argument 1 is of type int"):
         Saving.apply(candelabra.ones(2, requires_grad=True))
+
+
+def test_gradients_of_results_that_have_none():
+    seen = []
+
+    class Several(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            constant = x.clone()
+            ctx.mark_non_differentiable(constant)
+            ctx._materialize_non_diff_grads = materialize
+            return x.clone(), constant, 3
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            seen.append(gradients[1:])
+            return gradients[0], None
+
+    for materialize in (True, False):
+        Several.apply(leaf(1.0), materialize)[0].sum().backward()
+    assert seen[0][0].tolist() == [0.0] and seen[0][1] is None
+    assert seen[1] == (None, None)

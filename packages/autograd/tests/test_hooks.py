@@ -357,9 +357,13 @@ def test_saved_tensors_may_be_changed_where_that_is_allowed():
         y.sin_()
         z.backward()
         assert x.grad.tolist() == [4.0, 6.0]
+        assert len(context.cloned) == 1
+        del z, y
+        assert not context.cloned and not context.tid_to_weakhandle
         late = (x.detach().requires_grad_() ** 2).sum()
-        assert context.kept
-    with pytest.raises(RuntimeError, match="outside of the 'allow_mutation_on_saved_tensors'"):
+        with pytest.raises(RuntimeError, match="contexts cannot be nested"), allow_mutation_on_saved_tensors():
+            pass
+    with pytest.raises(AssertionError, match="outside of the 'allow_mutation_on_saved_tensors'"):
         late.backward()
 
 

@@ -81,3 +81,20 @@ def test_a_gradient_that_is_expanded():
     x.expand(4, 2, 3).sum(2).mean().backward()
     x.sum().backward()
     assert type(x.grad) is Wrapped and candelabra.allclose(x.grad.inner, candelabra.full((2, 3), 1.5))
+
+
+def test_vectorized_jacobians_see_batches_of_plain_tensors():
+    class Plain(Wrapped):
+        __torch_function__ = candelabra._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            out = func(*unwrapped(args), **{name: unwrapped(value) for name, value in (kwargs or {}).items()})
+            return cls(out) if isinstance(out, Tensor) else out
+
+    given = candelabra.tensor([0.5, 1.0, 2.0])
+    jacobian = candelabra.autograd.functional.jacobian
+    made = jacobian(lambda x: x.exp() * 2, Plain(given), vectorize=True)
+    expected = jacobian(lambda x: x.exp() * 2, given)
+    assert type(made) is Plain
+    assert made.inner.tolist() == expected.tolist()

@@ -365,3 +365,19 @@ ERRORS = [
 def test_errors(run, kind, message):
     with pytest.raises(kind, match=message):
         run()
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("amounts", [(0, 0, 0, 0), (0, 0, -1, -1)])
+def test_padding_returns_memory_of_its_own(mode, amounts):
+    given = candelabra.ones(1, 2, 4, 4)
+    F.pad(given, amounts, mode=mode).fill_(4)
+    assert given.max().item() == 1
+
+
+def test_cosine_similarity_of_an_integer_and_a_float():
+    number = candelabra.tensor(12.0)
+    for function in (F.cosine_similarity, candelabra.cosine_similarity):
+        assert function(number.to(candelabra.int8), number, dim=-1).item() == 1
+        with pytest.raises(RuntimeError, match="expected common dtype to be floating point"):
+            function(number.int(), number.int(), dim=-1)

@@ -1,5 +1,6 @@
 """Test learning-rate schedules against their closed forms."""
 
+import copy
 import math
 import pickle
 import warnings
@@ -242,6 +243,19 @@ def test_tensor_rates_stay_tensors():
     assert o.param_groups[0]["lr"] is lr and lr.item() == 0.5 and schedule.get_last_lr()[0].item() == 0.5
 
 
+@pytest.mark.parametrize("kind", ["CyclicLR", "OneCycleLR"])
+def test_tensor_options_are_copied(kind):
+    lr, momentum = candelabra.tensor(0.5), candelabra.tensor(0.75)
+    o = optim.SGD([candelabra.zeros(1)], lr=0.1, momentum=0.9)
+    options = {"base_lr": candelabra.tensor(0.25)} if kind == "CyclicLR" else {"total_steps": 9}
+    getattr(schedules, kind)(o, max_lr=lr, base_momentum=momentum, max_momentum=momentum, **options)
+    before = copy.deepcopy(o.param_groups)
+    lr.mul_(2)
+    momentum.mul_(2)
+    names = [name for name in before[0] if name != "params"]
+    assert [float(o.param_groups[0][name] or 0) for name in names] == [float(before[0][name] or 0) for name in names]
+
+
 @pytest.mark.parametrize(
     ("act", "error", "text"),
     [
@@ -293,7 +307,11 @@ def test_tensor_rates_stay_tensors():
             ValueError,
             "must be one of 'cos' or 'linear'",
         ),
-        (lambda: schedules.OneCycleLR(optimizer(), [1.0], 9), ValueError, "Expected 2 max_lr, but got 1"),
+        (
+            lambda: schedules.OneCycleLR(optimizer(), [1.0], 9),
+            ValueError,
+            "max_lr must have the same length as optimizer.param_groups. max_lr has 1 values, param_groups has 2",
+        ),
         (
             lambda: schedules.OneCycleLR(optimizer(name="Adagrad"), 1.0, 9),
             ValueError,
@@ -321,7 +339,7 @@ def test_tensor_rates_stay_tensors():
             ValueError,
             "threshold mode x is unknown!",
         ),
-        (lambda: schedules.ReduceLROnPlateau(optimizer(), min_lr=[1.0]), ValueError, "Expected 2 min_lrs, but got 1"),
+        (lambda: schedules.ReduceLROnPlateau(optimizer(), min_lr=[1.0]), ValueError, "expected 2 min_lrs, got 1"),
         (lambda: schedules.SequentialLR(optimizer(), [], []), ValueError, "expects at least one scheduler"),
         (
             lambda: schedules.SequentialLR(o := optimizer(), [schedules.StepLR(o, 1)], [3]),

@@ -363,7 +363,7 @@ def z():
         (
             lambda: optim.Adam([z().to(candelabra.complex64)], fused=True),
             RuntimeError,
-            "`fused=True` needs floating-point parameters",
+            "`fused=True` requires all the params to be floating point Tensors",
         ),
     ],
 )
@@ -409,3 +409,32 @@ def test_a_subclass_may_skip_the_base_class_constructor():
     np.testing.assert_allclose(weight.tolist(), [0.8, 0.8], rtol=1e-6)
     assert optimizer.param_groups[0]["lr"] == 0.05
     assert weight.grad is None
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "SGD"])
+def test_fused_steps_of_meta_parameters_are_refused(kind):
+    parameter = candelabra.zeros(2, device="meta")
+    optimizer = getattr(optim, kind)([parameter], lr=0.1, fused=True)
+    parameter.grad = candelabra.zeros(2, device="meta")
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params to be floating point Tensors"):
+        optimizer.step()
+
+
+def test_loading_adds_no_option_that_the_optimizer_lacks():
+    first, second = (optim.Adafactor([candelabra.zeros(2)]) for _ in range(2))
+    second.load_state_dict(first.state_dict())
+    assert "differentiable" not in second.param_groups[0]
+
+
+def test_lbfgs_of_a_zero_gradient_with_no_tolerance():
+    parameter = candelabra.zeros(2, requires_grad=True)
+    optimizer = optim.LBFGS([parameter], tolerance_grad=-1.0)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (parameter**2).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 0.0
+    assert parameter.tolist() == [0.0, 0.0]

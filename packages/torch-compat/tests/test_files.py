@@ -297,3 +297,37 @@ def test_other_names_of_the_module(torch):
         serialization.check_module_version_greater_or_equal(SimpleNamespace(__name__="m", __version__="x.y"), (1, 2))
     with pytest.raises(NotImplementedError, match="map_location"):
         serialization.register_package(0, str, str)
+
+
+class Held(candelabra.Tensor):
+    """A tensor that holds another, in a slot."""
+
+    __slots__ = ("inner",)
+    __torch_function__ = candelabra._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = candelabra.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def test_a_tensor_that_wraps_others(torch):
+    given = Held(torch.arange(3.0))
+    given.title = "given"
+    file = io.BytesIO()
+    torch.save(given, file)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="Held"):
+        torch.load(file)
+    file.seek(0)
+    with torch.serialization.safe_globals([Held]):
+        made = torch.load(file)
+    file.seek(0)
+    for found in (made, torch.load(file, weights_only=False)):
+        assert type(found) is Held
+        assert (found.inner.tolist(), found.title, str(found.device)) == ([0, 1, 2], "given", "cpu")

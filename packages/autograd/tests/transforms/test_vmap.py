@@ -398,3 +398,11 @@ def test_chunks_share_the_random_numbers():
         made = vmap(lambda entry: entry + candelabra.rand(()), randomness="same", chunk_size=size)(x)
         candelabra.manual_seed(3)
         assert candelabra.equal(made, candelabra.rand(()).expand(5))
+
+
+@pytest.mark.parametrize("rank", [4, 5])
+def test_memory_formats_are_of_one_entry(rank):
+    wanted = {4: candelabra.channels_last, 5: candelabra.channels_last_3d}[rank]
+    batch = candelabra.arange(float(2 * 2**rank)).reshape(2, *[2] * rank)
+    made = candelabra.vmap(lambda t: t.contiguous(memory_format=wanted) * 2)(batch)
+    assert made.tolist() == (batch * 2).tolist()

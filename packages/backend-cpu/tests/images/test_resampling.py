@@ -121,6 +121,17 @@ def test_channels_last_is_the_same(dtype: str) -> None:
         )
 
 
+def test_the_stride_of_a_batch_of_one_tells_its_format() -> None:
+    """As ATen's suggest_memory_format(): a view of one channels-last image is row-major."""
+    image = random_tensor((1, 3, 6, 7), "float32", "contiguous", 0)
+    last = image.contiguous(memory_format=candelabra.channels_last)
+    kept = ops._upsample(last, (9, 5), (), "linear", False, False)
+    lost = ops._upsample(last[0][None], (9, 5), (), "linear", False, False)
+    assert kept.is_contiguous(memory_format=candelabra.channels_last)
+    assert lost.is_contiguous()
+    np.testing.assert_allclose(wide(lost), wide(kept), rtol=1e-6)
+
+
 def test_infinity_stays_where_it_is() -> None:
     row = tensor(np.array([[[0.0, np.inf, 1.0, 2.0, 3.0]]]))
     back = ops._upsample_backward(row, (1, 1, 9), (), "nearest", False, False)

@@ -354,3 +354,23 @@ def test_a_parameter_of_another_class_keeps_it() -> None:
 def test_a_parameter_of_a_class_that_detach_loses() -> None:
     with pytest.raises(RuntimeError, match="type Plain requires that detach"):
         nn.Parameter(candelabra.ones(2).as_subclass(Plain))
+
+
+def test_a_buffer_does_not_take_the_name_of_an_attribute():
+    module = nn.Module()
+    module.name = 5
+    with pytest.raises(KeyError, match="attribute 'name' already exists"):
+        module.name = nn.Buffer(candelabra.ones(1))
+    assert module.name == 5
+
+
+def test_subclasses_may_register_buffers_without_persistence():
+    class Old(nn.Module):
+        def register_buffer(self, name, value):
+            super().register_buffer(name, value, True)
+
+    module = Old()
+    module.kept = nn.Buffer(candelabra.ones(1))
+    assert list(module.state_dict()) == ["kept"]
+    with pytest.raises(RuntimeError, match="without the persistent argument is not allowed"):
+        module.other = nn.Buffer(candelabra.ones(1), persistent=False)

@@ -194,3 +194,18 @@ def test_errors(act, error, text):
     with pytest.raises(error) as caught:
         act()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [nn.RNNCell, nn.GRUCell, nn.LSTMCell])
+@pytest.mark.parametrize(
+    ("input", "state", "text"),
+    [
+        ((3, 5), (3, 4), "input has inconsistent input_size: got 5 expected 2"),
+        ((3, 2), (1, 4), "Input batch size 3 doesn't match hidden0 batch size 1"),
+        ((3, 2), (3, 1), "hidden0 has inconsistent hidden_size: got 1, expected 4"),
+    ],
+)
+def test_cells_do_not_broadcast(kind, input, state, text):
+    hx = candelabra.ones(state)
+    with pytest.raises(RuntimeError, match=text):
+        kind(2, 4)(candelabra.ones(input), (hx, hx) if kind is nn.LSTMCell else hx)

@@ -285,4 +285,6 @@ def tensor_text(self: Tensor, tensor_contents: str | None = None) -> str:
         else:
             pieces.append(", " + suffix)
             used += len(suffix) + 2
-    return "".join(pieces) + ")"
+    text = "".join(pieces) + ")"
+    # A parameter of a subclass: Parameter.__repr__() says it for the others.
+    return text if plain or not getattr(self, "_is_param", False) else f"Parameter({text})"

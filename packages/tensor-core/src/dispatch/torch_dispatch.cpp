@@ -125,6 +125,21 @@ std::optional<Ref<>> call_torch_dispatch(Operator& op, const Given& given) {
         "'; all __torch_dispatch__ handlers returned NotImplemented");
 }
 
+Ref<> dispatched_item(TensorObject* tensor) {
+  PyObject* const self = as_object(tensor);
+  Ref<> op = owned(PyImport_ImportModule("candelabra.library.aten"));
+  for (const char* name : {"ATEN", "_local_scalar_dense", "default"}) {
+    op = owned(PyObject_GetAttrString(op.get(), name));
+  }
+  const Ref<> types = owned(PyTuple_Pack(1, Py_TYPE(self))), arguments = owned(PyTuple_Pack(1, self));
+  const Ref<> keywords = owned(PyDict_New());
+  Ref<> value = ask(self, op.get(), types.get(), arguments.get(), keywords.get());
+  check(value.get() != Py_NotImplemented, PyExc_TypeError,
+        "Multiple dispatch failed for 'candelabra.ops.aten._local_scalar_dense'; all __torch_dispatch__ handlers "
+        "returned NotImplemented");
+  return value;
+}
+
 PyObject* device_stood_for(TensorObject* tensor) {
   if (!is_meta(tensor->device()) || !tensor->dict) return nullptr;
   return PyDict_GetItem(tensor->dict, device_key.get());

@@ -18,6 +18,8 @@ bool type_dispatches(PyTypeObject* type);
 // null for other tensors. Its own memory is on the device meta.
 PyObject* device_stood_for(TensorObject* tensor);
 void stand_for_device(TensorObject* tensor, PyObject* device);
+// What the class of a tensor computes for _local_scalar_dense: the value of its only element.
+Ref<> dispatched_item(TensorObject* tensor);
 // The same memory without a place on the tape. A tensor whose class computes operators keeps its
 // class and its attributes, which are its value.
 TensorRef detached_subclass(TensorObject* tensor);

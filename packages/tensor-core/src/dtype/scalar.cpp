@@ -7,6 +7,7 @@
 #include "candelabra/small_floats.hpp"
 #include "dispatch/call.hpp"
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/torch_dispatch.hpp"
 #include "interop/interop.hpp"
 #include "record/refuse.hpp"
 
@@ -261,6 +262,9 @@ cb_scalar item(TensorObject* self) {
   if (self->storage->is_host_visible) {
     wait_for(self->device());
     return load_scalar(self->dtype, self->data());
+  }
+  if (is_meta(self->device()) && type_dispatches(Py_TYPE(as_object(self)))) {
+    return scalar_from_object(dispatched_item(self).get());
   }
   check(!is_meta(self->device()), PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
   alignas(16) char element[16];

@@ -1,5 +1,8 @@
 #include "memory/storage.hpp"
 
+#include <structmember.h>
+
+#include <cstddef>
 #include <memory>
 #include <new>
 #include <utility>
@@ -35,6 +38,7 @@ void delete_struct(Storage* storage) {
 
 struct StorageObject {
   PyObject_HEAD Storage* storage;
+  PyObject* weakrefs;
 };
 
 PyTypeObject* storage_type = nullptr;
@@ -45,6 +49,7 @@ Storage& of(PyObject* self) {
 }
 
 void storage_dealloc(PyObject* self) {
+  if (reinterpret_cast<StorageObject*>(self)->weakrefs) PyObject_ClearWeakRefs(self);
   Storage* storage = reinterpret_cast<StorageObject*>(self)->storage;
   if (storage) {
     if (storage->wrapper == self) storage->wrapper = nullptr;
@@ -119,7 +124,13 @@ PyGetSetDef storage_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
+PyMemberDef storage_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(StorageObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
 PyType_Slot storage_slots[] = {
+    {Py_tp_members, storage_members},
     {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
     {Py_tp_new, reinterpret_cast<void*>(storage_new)},
     {Py_tp_init, reinterpret_cast<void*>(storage_init)},
@@ -272,6 +283,7 @@ PyObject* storage_object(Storage* storage) {
   StorageObject* object = PyObject_New(StorageObject, storage_type);
   if (!object) return nullptr;
   object->storage = retain(storage);
+  object->weakrefs = nullptr;
   storage->wrapper = reinterpret_cast<PyObject*>(object);
   return storage->wrapper;
 }

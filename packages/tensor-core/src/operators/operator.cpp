@@ -211,16 +211,22 @@ Ref<> fall_back_to_cpu(Call& call, Given& given, Manner manner, bool recording) 
   return call_autograd_function(op.autograd_function, result.get(), given, op.schema.parameters.size());
 }
 
-bool any_requires_grad(const Given& given, size_t count) {
-  const auto asks = [](PyObject* value) { return is_tensor(value) && requires_grad(as_tensor(value)); };
+// Whether an argument, or an entry of one, is a tensor of which `asks` is true.
+template <typename Asks>
+bool any_tensor(const Given& given, size_t count, Asks asks) {
+  const auto found = [&](PyObject* value) { return is_tensor(value) && asks(value); };
   for (size_t i = 0; i < count; ++i) {
     PyObject* const value = given.values[i];
-    if (asks(value)) return true;
+    if (found(value)) return true;
     if (!PyTuple_Check(value) && !PyList_Check(value)) continue;
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(value); ++k)
-      if (asks(PySequence_Fast_GET_ITEM(value, k))) return true;
+      if (found(PySequence_Fast_GET_ITEM(value, k))) return true;
   }
   return false;
+}
+
+bool any_requires_grad(const Given& given, size_t count) {
+  return any_tensor(given, count, [](PyObject* value) { return requires_grad(as_tensor(value)); });
 }
 
 // Lets modes and classes compute the operator; autograd records it. Its arguments are not parsed:
@@ -250,7 +256,9 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   const bool record = manner.record;
   Given given;
   collect(op, given, arguments, count, names);
-  if (manner.overridable) [[unlikely]] {
+  // The functorch layers are above the classes that compute operators: these see plain batches.
+  if (manner.overridable && !(dispatch_hook() && any_tensor(given, op.schema.parameters.size(), is_wrapper)))
+      [[unlikely]] {
     if (std::optional<Ref<>> result = dispatch_overridable(op, given, record)) return *std::move(result);
   }
   Call call(op);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dispatch/dispatch_hook.hpp"
+#include "dispatch/torch_dispatch.hpp"
 #include "interop/interop.hpp"
 #include "memory/host_block.hpp"
 #include "record/refuse.hpp"
@@ -489,8 +490,19 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
   return result;
 }
 
+namespace {
+
+// A tensor whose class computes operators on others has no memory to read.
+void refuse_wrapper_subclass(TensorObject* tensor, const char* method) {
+  check(!is_meta(tensor->device()) || !type_dispatches(Py_TYPE(as_object(tensor))), PyExc_RuntimeError, method,
+        " is not supported for tensor subclasses.");
+}
+
+}  // namespace
+
 PyObject* nested_list(TensorObject* self) {
   refuse_recording("tolist() reads the values of a tensor");
+  refuse_wrapper_subclass(self, ".tolist()");
   if (self->storage->is_host_visible && !(dispatch_hook() && is_wrapper(as_object(self)))) {
     wait_for(self->device());
     // Making lists may collect garbage, which may run any code and replace the tensor's memory. So
@@ -508,6 +520,7 @@ HostBlock block_of_tensor(TensorObject* tensor) {
     const Ref<> value = owned(PyObject_CallMethod(as_object(tensor), "_readable", "s", "item"));
     return block_of_tensor(as_tensor(value.get()));
   }
+  refuse_wrapper_subclass(tensor, ".numpy()");
   HostBlock block;
   block.dtype = tensor->dtype;
   block.sizes = tensor->sizes;

@@ -55,6 +55,12 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   });
 }
 
+// Where the memory is, or where a tensor made by _make_wrapper_subclass() says that it is.
+Device apparent_device(TensorObject* tensor) {
+  PyObject* const stood_for = device_stood_for(tensor);
+  return stood_for ? device_from_object(stood_for) : tensor->device();
+}
+
 int set_grad(PyObject* self, PyObject* value, void*) {
   return guarded<>(-1, [&] {
     TensorObject* tensor = as_tensor(self);
@@ -72,9 +78,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
           "size");
     check(grad->dtype == tensor->dtype, PyExc_RuntimeError,
           "assigned grad has data of a different type: ", name(grad->dtype), " instead of ", name(tensor->dtype));
-    check(grad->device() == tensor->device(), PyExc_RuntimeError,
-          "assigned grad has data located on a different device: ", to_text(grad->device()), " instead of ",
-          to_text(tensor->device()));
+    const Device device = apparent_device(tensor), device_of_grad = apparent_device(grad);
+    check(device_of_grad == device, PyExc_RuntimeError,
+          "assigned grad has data located on a different device: ", to_text(device_of_grad), " instead of ",
+          to_text(device));
     track(tensor);
     Py_XSETREF(tensor->grad, Py_NewRef(value));
     return 0;
@@ -523,7 +530,7 @@ PyGetSetDef tensor_attributes[] = {
      set_retains_grad, "Whether backward() keeps the gradient of this tensor though it is no leaf.", nullptr},
     {"data", get_data, set_data, "The same memory, apart from the tape.", nullptr},
     {"_version", get_version, nullptr, "How often the memory was changed in place.", nullptr},
-    {"_grad", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad); }, nullptr,
+    {"_grad", [](PyObject* self, void*) { return none_or(as_tensor(self)->grad); }, set_grad,
      "grad, without the warning where the tensor is no leaf.", nullptr},
     {"_base", [](PyObject* self, void*) { return none_or(as_tensor(self)->base); }, nullptr,
      "The tensor this is a view of, or None.", nullptr},

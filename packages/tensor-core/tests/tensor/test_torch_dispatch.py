@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
 import threading
+import weakref
 
 import pytest
 
@@ -80,7 +84,7 @@ def test_a_wrapper_has_a_geometry_and_no_memory(tensor):
     assert not tensor.is_meta
     assert tensor.data_ptr() == 0
     assert repr(tensor).startswith("Wrapped(...")
-    with pytest.raises(NotImplementedError, match="no data"):
+    with pytest.raises(RuntimeError, match="is not supported for tensor subclasses"):
         tensor.tolist()
 
 
@@ -259,3 +263,97 @@ def test_make_subclass_takes_require_grad_by_name():
     assert type(made) is Slotted and made.requires_grad
     with pytest.raises(TypeError, match="require_grad"):
         Tensor._make_subclass(Slotted, candelabra.ones(2), other=True)
+
+
+class InSlot(Wrapped):
+    """A wrapper whose value is in a slot."""
+
+    __slots__ = ("value",)
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+        made.value = inner
+        return made
+
+    @property
+    def inner(self):
+        return self.value
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        out = func(*unwrapped(args), **{name: unwrapped(value) for name, value in (kwargs or {}).items()})
+        return cls(out) if isinstance(out, Tensor) else out
+
+
+def test_a_number_is_read_by_the_class():
+    one = InSlot(candelabra.tensor([2.5]))
+    assert one.item() == 2.5
+    assert bool(one) and float(one) == 2.5 and int(one) == 2
+    with pytest.raises(RuntimeError, match=r"\.tolist\(\) is not supported for tensor subclasses"):
+        one.tolist()
+
+
+def test_copies_and_pickles_keep_slots():
+    given = InSlot(candelabra.arange(3.0))
+    for made in (copy.deepcopy(given), pickle.loads(pickle.dumps(given))):
+        assert type(made) is InSlot
+        assert made.value.tolist() == [0, 1, 2]
+        assert made.value.data_ptr() != given.value.data_ptr()
+        assert made.device == candelabra.device("cpu")
+
+
+def test_a_copy_of_another_type_is_refused():
+    class Bare(InSlot):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*unwrapped(args), **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="only works for subclass types that implement clone"):
+        copy.deepcopy(Bare(candelabra.ones(2)))
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda t: t.new_zeros(2, 1), [[0], [0]]),
+        (lambda t: t.new_ones((2,)), [1, 1]),
+        (lambda t: t.new_full((2,), 3), [3, 3]),
+    ],
+)
+def test_tensors_like_a_wrapper_are_wrappers(make, expected):
+    made = make(InSlot(candelabra.arange(3.0)))
+    assert type(made) is InSlot
+    assert made.value.tolist() == expected
+    assert tuple(InSlot(candelabra.arange(3.0)).new_empty(4).value.shape) == (4,)
+
+
+def test_assignments_by_a_mask_that_is_a_wrapper():
+    given = InSlot(candelabra.arange(4.0))
+    given[InSlot(candelabra.tensor([True, False, True, False]))] = 7
+    assert given.value.tolist() == [7, 1, 7, 3]
+
+
+def test_a_parameter_of_a_subclass_says_so():
+    given = InSlot(candelabra.arange(2.0))
+    given._is_param = True
+    assert candelabra.printing.tensor_text(given, "...") == "Parameter(InSlot(...))"
+
+
+def test_a_gradient_of_a_wrapper_may_be_on_the_device_that_it_stands_for():
+    given = InSlot(candelabra.arange(2.0))
+    given.grad = candelabra.ones(2)
+    assert given.grad.tolist() == [1, 1]
+    given._grad = None
+    assert given.grad is None
+
+
+def test_storages_take_weak_references():
+    tensor = candelabra.ones(2)
+    storage = tensor.untyped_storage()
+    seen = weakref.ref(storage)
+    assert seen() is storage
+    del storage
+    gc.collect()
+    assert seen() is None
+    assert tensor.tolist() == [1, 1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from .engine import accumulates_everywhere
 from .function import Function
 from .graph import saved_tensors_hooks, transformation_depth
 from .walks import backward
@@ -168,6 +169,12 @@ class _Reentrant(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        if not accumulates_everywhere():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
+                "`inputs` argument."
+            )
         arguments = list(ctx.layout_of_arguments)
         for at, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
             arguments[at] = tensor.detach().requires_grad_(tensor.requires_grad)

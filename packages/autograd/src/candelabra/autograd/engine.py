@@ -429,6 +429,11 @@ def current_walk() -> Walk | None:
     return _current.walk
 
 
+def accumulates_everywhere() -> bool:
+    """Return whether no backward pass for some inputs only is running on this thread."""
+    return _current.walk is None or _current.walk.captures is None
+
+
 def queue_callback(callback: Callable[[], object]) -> None:
     """Call a function at the end of the backward pass that is running on this thread, after all
     gradients are accumulated.

@@ -164,7 +164,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    for what, value in (("tensor", tensor), ("tangent", tangent)):
+    for what, value in (("primal", tensor), ("tangent", tangent)):
         if not functorch_layers.differentiable(value):
             raise ValueError(
                 f"Expected {what} to be floating point or complex, but got: {getattr(value, 'dtype', type(value))}"

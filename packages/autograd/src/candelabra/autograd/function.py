@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import candelabra
@@ -128,7 +129,7 @@ class FunctionNode(MultiNode):
         gradients = grad if self._outputs > 1 else [grad]
         if self.materialize_grads:
             gradients = [
-                candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None else part
+                candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None and of is not None else part
                 for part, of in zip(gradients, self._outputs_like, strict=True)
             ]
         # The program's own code: its calls are asked overrides for, unlike those of formulas.
@@ -213,9 +214,17 @@ class Function(metaclass=_Meta):
     generate_vmap_rule = False
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
-            "class itself."
+            "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+            "static forward method."
         )
 
     @staticmethod
@@ -413,7 +422,14 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
     """Record an applied function: set the history of its results and save its tensors."""
     node._sequence = next_sequence()
     node._outputs = len(results)
-    node._outputs_like = [like(result) if isinstance(result, Tensor) else None for result in results]
+    # None: this result has no gradient to give as zeros.
+    of_constants = getattr(node, "_materialize_non_diff_grads", True)
+    node._outputs_like = [
+        like(result)
+        if isinstance(result, Tensor) and (of_constants or not _among(result, node.non_differentiable))
+        else None
+        for result in results
+    ]
     inside = list(results)
     changed: list[tuple[Tensor, int]] = []
     for number, result in enumerate(results):
@@ -448,10 +464,6 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
     node.to_save = node.dirty = node.non_differentiable = ()
     if is_anomaly_enabled():
         annotate(node)
-    if node._outputs > 1 or node.materialize_grads:
-        node._outputs_like = [
-            of if of is not None else ((), candelabra.float32, candelabra.device("cpu")) for of in node._outputs_like
-        ]
 
 
 def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:
@@ -464,6 +476,8 @@ def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], res
         number = (
             next((at for at, result in enumerate(inside) if result is tensor), None) if tensor is not None else None
         )
+        if number is not None and _among(tensor, arguments) and not _among(tensor, node.dirty):
+            number = None  # an input that was returned as is: the caller's tensor is saved
         if tensor is None:
             kept.append(("input", None, None))
             continue

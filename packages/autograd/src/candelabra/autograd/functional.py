@@ -19,9 +19,9 @@ def _tuple(values: Any, argument: str, function: str) -> tuple[bool, tuple[Tenso
     made = tuple(values) if several else (values,)
     for number, value in enumerate(made):
         if not isinstance(value, Tensor):
-            where = f"element {number} of {argument}" if several else f"the {argument}"
+            where = f"value at index {number}" if several else f"given {argument}"
             raise TypeError(
-                f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but {where} has type {type(value)}."
+                f"The {argument} given to {function} must be either a Tensor or a tuple of Tensors but the {where} has type {type(value)}."
             )
     return several, made
 
@@ -38,8 +38,10 @@ def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, .
     return tuple(value.detach().requires_grad_() for value in inputs)
 
 
-def _vectors(v: Any, like: tuple[Tensor, ...], what: str, function: str) -> tuple[Tensor, ...]:
-    """Check the vectors of a product; None means ones, which requires a single element."""
+def _vectors(v: Any, like: tuple[Tensor, ...], several: bool, what: str, function: str) -> tuple[Tensor, ...]:
+    """Check the vectors of a product with `like`, which was a sequence if `several` is set. None
+    means ones, which requires a single element.
+    """
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             where = "input to the user-provided function is" if what == "input" else "user-provided function returns"
@@ -47,46 +49,79 @@ def _vectors(v: Any, like: tuple[Tensor, ...], what: str, function: str) -> tupl
         return (candelabra.ones_like(like[0].detach()),)
     _, made = _tuple(v, "v", function)
     if len(made) != len(like):
-        if len(like) == 1:
+        if not several:
             raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(made)}.")
     for number, (vector, value) in enumerate(zip(made, like, strict=True)):
         if vector.shape != value.shape:
-            raise RuntimeError(f"v has invalid size: entry {number} should be {value.shape} but got {vector.shape}.")
+            where = f"Entry {number} in " if several else ""
+            raise RuntimeError(f"{where}v has invalid size: should be {value.shape} but got {vector.shape}.")
     return made
 
 
-def _check_depends(outputs: tuple[Tensor, ...], strict: bool) -> None:
-    if strict:
-        for number, output in enumerate(outputs):
-            if not output.requires_grad:
-                raise RuntimeError(
-                    f"Output {number} of the user-provided function does not require gradients. The outputs must be computed in a "
-                    "differentiable manner from the input when running in strict mode."
-                )
+#: What strict mode says of a tensor that does not require gradients, by what the tensor is.
+_CONSTANT = {
+    "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a differentiable "
+    "manner from the input when running in strict mode.",
+    "grad_inputs": "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not "
+    "allowed in strict mode.",
+    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
+    "independent of the input. This is not allowed in strict mode. You should ensure that your function is twice differentiable and "
+    "that the jacobian depends on the inputs (this would be violated by a linear function for example).",
+    "hessian": "The hessian of the user-provided function with respect to input {} is independent of the input. This is not allowed in "
+    "strict mode. You should ensure that your function is thrice differentiable and that the hessian depends on the inputs.",
+}
+#: What strict mode says of a gradient that is missing, by how it is computed.
+_MISSING = {
+    "output": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "dual": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward "
+    "trick to compute forward mode gradients. This is not allowed in strict mode.",
+    "jacobian": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "hessian": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in "
+    "strict mode as it prevents from using the double backward trick to replace forward mode AD.",
+}
+#: The same of a gradient that cannot be differentiated, with `create_graph`.
+_CONSTANT_RESULT = {
+    "output": "jacobian",
+    "dual": "jacobian",
+    "jacobian": "hessian",
+    "hessian": "hessian",
+}
+
+
+def _check_depends(tensors: tuple[Tensor, ...], strict: bool, what: str = "outputs") -> None:
+    for number, tensor in enumerate(tensors if strict else ()):
+        if not tensor.requires_grad:
+            raise RuntimeError(_CONSTANT[what].format(number))
 
 
 def _gradients(
     outputs: tuple[Tensor, ...], inputs: tuple[Tensor, ...], vectors: tuple[Tensor, ...], create_graph: bool, strict: bool,
-    retain_graph: bool | None = None,
+    what: str = "output", differentiable: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the gradients of `inputs`, with zeros for unused inputs."""
+    """Return the gradients of `inputs`, with zeros for unused inputs.
+
+    Strict mode refuses unused inputs, and results that are constant if they have to be
+    `differentiable`. The messages are those of `what`.
+    """
     pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
     if not pairs:
         made: tuple[Tensor | None, ...] = (None,) * len(inputs)
     else:
         made = grad(
-            [output for output, _ in pairs], inputs, [vector for _, vector in pairs], retain_graph=retain_graph, create_graph=create_graph,
-            allow_unused=True,
+            [output for output, _ in pairs], inputs, [vector for _, vector in pairs], create_graph=create_graph, allow_unused=True,
         )  # fmt: skip
     full = []
     for number, (part, value) in enumerate(zip(made, inputs, strict=True)):
         if part is None:
             if strict:
-                raise RuntimeError(
-                    f"The output of the user-provided function is independent of input {number}. This is not allowed in strict mode."
-                )
+                raise RuntimeError(_MISSING[what].format(number))
             part = candelabra.zeros_like(value.detach())
+        elif strict and differentiable and not part.requires_grad:
+            raise RuntimeError(
+                f"The {_CONSTANT_RESULT[what]} of the user-provided function is independent of input {number}. This is not allowed in "
+                "strict mode when create_graph=True."
+            )
         full.append(part)
     return tuple(full)
 
@@ -132,8 +167,8 @@ def vjp(
         given = _prepared(given, create_graph)
         several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "vjp")
         _check_depends(outputs, strict)
-        vectors = _vectors(v, outputs, "output", "vjp")
-        made = _gradients(outputs, given, vectors, create_graph, strict)
+        vectors = _vectors(v, outputs, several_outputs, "output", "vjp")
+        made = _gradients(outputs, given, vectors, create_graph, strict, differentiable=create_graph)
     return _finished(outputs, create_graph, several_outputs), _finished(made, create_graph, several)
 
 
@@ -165,14 +200,15 @@ def jvp(
     (tensor([1., 4.]), tensor([2., 4.]))
     """
     with candelabra.enable_grad():
-        _, given = _tuple(inputs, "inputs", "jvp")
-        vectors = _vectors(v, given, "input", "jvp")
+        several, given = _tuple(inputs, "inputs", "jvp")
+        vectors = _vectors(v, given, several, "input", "jvp")
         given = _prepared(given, create_graph)
         several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "jvp")
         _check_depends(outputs, strict)
         dual = tuple(candelabra.zeros_like(output.detach()).requires_grad_() for output in outputs)
         first = _gradients(outputs, given, dual, True, strict)
-        made = _gradients(first, dual, vectors, create_graph, False)
+        _check_depends(first, strict, "grad_inputs")
+        made = _gradients(first, dual, vectors, create_graph, strict, "dual", create_graph)
     return _finished(outputs, create_graph, several_outputs), _finished(made, create_graph, several_outputs)
 
 
@@ -228,17 +264,19 @@ def jacobian(
         several_outputs, outputs = _tuple(func(*given), "outputs of the user-provided function", "jacobian")
         _check_depends(outputs, strict)
         rows = _vectorized_jacobian if vectorize else _jacobian_of
-        blocks = [rows(output, given, create_graph, strict) for output in outputs]
+        blocks = [rows(number, output, given, create_graph, strict) for number, output in enumerate(outputs)]
     made = tuple(_finished(block, create_graph, several) for block in blocks)
     return made if several_outputs else made[0]
 
 
-def _jacobian_of(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
-    rows = []
+def _jacobian_of(
+    number: int, output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool
+) -> tuple[Tensor, ...]:
+    rows: list[tuple[Tensor, ...]] = []
     for position in range(output.numel()):
         vector = candelabra.zeros(output.numel(), dtype=output.dtype, device=output.device)
         vector[position] = 1
-        rows.append(_gradients((output,), inputs, (vector.reshape(output.shape),), create_graph, strict, True))
+        rows.append(_row(number, output, inputs, vector.reshape(output.shape), create_graph, strict))
     if not rows:
         return tuple(value.new_zeros((*output.shape, *value.shape)) for value in inputs)
     return tuple(
@@ -247,8 +285,33 @@ def _jacobian_of(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool,
     )
 
 
+def _row(
+    number: int, output: Tensor, inputs: tuple[Tensor, ...], vector: Tensor, create_graph: bool, strict: bool
+) -> tuple[Tensor, ...]:
+    """Return the gradients of an element of output `number`."""
+    unused = (None,) * len(inputs)
+    parts = (
+        grad(output, inputs, vector, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        if output.requires_grad
+        else unused
+    )
+    row = []
+    for at, (part, value) in enumerate(zip(parts, inputs, strict=True)):
+        if strict and part is None:
+            raise RuntimeError(
+                f"Output {number} of the user-provided function is independent of input {at}. This is not allowed in strict mode."
+            )
+        if strict and create_graph and not part.requires_grad:
+            raise RuntimeError(
+                f"The jacobian of the user-provided function is independent of input {at}. This is not allowed in strict mode when "
+                "create_graph=True."
+            )
+        row.append(candelabra.zeros_like(value.detach()) if part is None else part)
+    return tuple(row)
+
+
 def _vectorized_jacobian(
-    output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool
+    number: int, output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict: bool
 ) -> tuple[Tensor, ...]:
     """Compute all rows in one batched backward pass."""
     count = output.numel()
@@ -297,14 +360,16 @@ def _check_strategy(function: str, strategy: str, create_graph: bool, strict: bo
         )
 
 
-def _scalar(func: Callable[..., Any], function: str) -> Callable[..., Tensor]:
-    """Wrap a function so that it must return a single element."""
+def _scalar(func: Callable[..., Any], function: str, strict: bool) -> Callable[..., Tensor]:
+    """Wrap a function so that it must return a single element, which depends on the inputs in
+    strict mode.
+    """
 
     def checked(*arguments: Tensor) -> Tensor:
-        output = func(*arguments)
-        if isinstance(output, tuple) and len(output) == 1:
-            output = output[0]
-        if not isinstance(output, Tensor):
+        several, outputs = _tuple(func(*arguments), "outputs of the user-provided function", function)
+        _check_depends(outputs, strict)
+        output = outputs[0] if outputs else None
+        if several or output is None:
             raise RuntimeError(f"The function given to {function} should return a single Tensor")
         if output.numel() != 1:
             raise RuntimeError(
@@ -350,7 +415,7 @@ def hessian(
             [ 0., 12.]])
     """
     several, _ = _tuple(inputs, "inputs", "hessian")
-    checked = _scalar(func, "hessian")
+    checked = _scalar(func, "hessian", strict)
     _check_strategy("hessian", outer_jacobian_strategy, create_graph, strict, vectorize)
     if outer_jacobian_strategy == "forward-mode":
         from .func import jacrev
@@ -362,7 +427,8 @@ def hessian(
         return made if several else made[0][0]
 
     def gradient(*arguments: Tensor) -> Any:
-        made = jacobian(checked, arguments, create_graph=True, strict=strict)
+        made = jacobian(checked, arguments, create_graph=True)
+        _check_depends(made, strict, "jacobian")
         return made if several else made[0]
 
     return jacobian(
@@ -402,12 +468,12 @@ def vhp(
     """
     with candelabra.enable_grad():
         several, given = _tuple(inputs, "inputs", "vhp")
-        vectors = _vectors(v, given, "input", "vhp")
+        vectors = _vectors(v, given, several, "input", "vhp")
         given = _prepared(given, create_graph)
-        output = _scalar(func, "vhp")(*given)
-        _check_depends((output,), strict)
+        output = _scalar(func, "vhp", strict)(*given)
         first = _gradients((output,), given, (candelabra.ones_like(output.detach()),), True, strict)
-        made = _gradients(first, given, vectors, create_graph, strict)
+        _check_depends(first, strict, "jacobian")
+        made = _gradients(first, given, vectors, create_graph, strict, "jacobian", create_graph)
     return _finished((output,), create_graph, False), _finished(made, create_graph, several)
 
 
@@ -428,13 +494,13 @@ def hvp(
     """
     with candelabra.enable_grad():
         several, given = _tuple(inputs, "inputs", "hvp")
-        vectors = _vectors(v, given, "input", "hvp")
+        vectors = _vectors(v, given, several, "input", "hvp")
         given = _prepared(given, create_graph)
-        output = _scalar(func, "hvp")(*given)
-        _check_depends((output,), strict)
-        dual = candelabra.ones_like(output.detach()).requires_grad_()
-        first = _gradients((output,), given, (dual,), True, strict)
+        output = _scalar(func, "hvp", strict)(*given)
+        first = _gradients((output,), given, (candelabra.ones_like(output.detach()),), True, strict)
+        _check_depends(first, strict, "jacobian")
         shadows = tuple(candelabra.zeros_like(part.detach()).requires_grad_() for part in first)
-        second = _gradients(first, given, shadows, True, strict)
-        made = _gradients(second, shadows, vectors, create_graph, False)
+        second = _gradients(first, given, shadows, True, strict, "jacobian")
+        _check_depends(second, strict, "hessian")
+        made = _gradients(second, shadows, vectors, create_graph, strict, "hessian", create_graph)
     return _finished((output,), create_graph, False), _finished(made, create_graph, several)

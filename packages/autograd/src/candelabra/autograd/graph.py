@@ -284,33 +284,68 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class _AllowMutationContext:
-    """The context of :class:`allow_mutation_on_saved_tensors`, which tracks saved tensors."""
+    """The context of :class:`allow_mutation_on_saved_tensors`, which tracks saved tensors. The
+    tape alone keeps the handles alive.
+    """
 
     def __init__(self) -> None:
-        #: By data pointer of the storage: handles of the tensors saved from it.
-        self.kept: dict[int, list[_SavedHandle]] = {}
+        #: The copies of saved tensors whose memory was changed.
+        self.cloned: weakref.WeakKeyDictionary[_SavedHandle, Tensor] = weakref.WeakKeyDictionary()
+        #: The handles by what they save: an address, a geometry and a version.
+        self.tid_to_weakhandle: weakref.WeakValueDictionary[Any, _SavedHandle] = weakref.WeakValueDictionary()
+        #: By address of the storage: handles of the tensors saved from it.
+        self._saved: dict[int, weakref.WeakSet[_SavedHandle]] = {}
+
+    def pack(self, tensor: Tensor) -> _SavedHandle:
+        """Return the handle of a saved tensor."""
+        geometry = (tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        identity = (tensor.data_ptr(), *geometry, tensor._version, id(tensor.grad_fn))
+        handle = self.tid_to_weakhandle.get(identity)
+        if handle is None:
+            handle = self.tid_to_weakhandle[identity] = _SavedHandle(tensor, self)
+            self._saved.setdefault(tensor.untyped_storage().data_ptr(), weakref.WeakSet()).add(handle)
+        return handle
 
     def clear(self) -> None:
-        """Release the saved tensors that have not been copied."""
-        for handles in self.kept.values():
+        """Release the saved tensors."""
+        for handles in self._saved.values():
             for handle in handles:
                 handle.tensor = None
-        self.kept.clear()
+        self._saved.clear()
+        self.cloned.clear()
+        self.tid_to_weakhandle.clear()
 
     def protect(self, tensor: Tensor) -> None:
         """Clone the tensors saved from a tensor's storage, before the storage changes."""
-        for handle in self.kept.pop(tensor.untyped_storage().data_ptr(), ()):
+        for handle in self._saved.pop(tensor.untyped_storage().data_ptr(), ()):
             if handle.tensor is not None:
                 with candelabra.no_grad():
-                    handle.tensor = handle.tensor.clone()
+                    self.cloned[handle] = handle.tensor.clone()
+                handle.tensor = None
 
 
 class _SavedHandle:
-    __slots__ = ("context", "tensor")
+    __slots__ = ("__weakref__", "context", "tensor")
 
     def __init__(self, tensor: Tensor, context: _AllowMutationContext) -> None:
         self.tensor: Tensor | None = tensor
-        self.context: _AllowMutationContext | None = context
+        self.context = context
+
+    def unpack(self) -> Tensor:
+        """Return the saved tensor, or its copy."""
+        tensor = self.context.cloned.get(self) if self.tensor is None else self.tensor
+        # The type of the error is PyTorch's.
+        assert tensor is not None, (
+            "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded."
+        )
+        return tensor
+
+
+class _Allowing(threading.local):
+    context: _AllowMutationContext | None = None
+
+
+_allowing = _Allowing()
 
 
 @contextlib.contextmanager
@@ -339,22 +374,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
     """
     from . import functorch_layers
 
+    if _allowing.context is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _AllowMutationContext()
-
-    def pack(tensor: Tensor) -> _SavedHandle:
-        handle = _SavedHandle(tensor, context)
-        context.kept.setdefault(tensor.untyped_storage().data_ptr(), []).append(handle)
-        return handle
-
-    def unpack(handle: _SavedHandle) -> Tensor:
-        if handle.context is None:
-            raise RuntimeError(
-                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded."
-            )
-        if handle.tensor is None:
-            raise RuntimeError("what the tape kept was forgotten: clear() was called")
-        return handle.tensor
-
     before = functorch_layers._state.observer
 
     def watch(operator: Any, arguments: tuple[Any, ...], out: Any, generator: Any, record: bool) -> Any:
@@ -369,22 +391,15 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationContext]:
             return before(operator, arguments, out, generator, record)
         return functorch_layers.pass_on(operator, arguments, out, generator, record)
 
-    every: list[_SavedHandle] = []
-
-    def pack_and_note(tensor: Tensor) -> _SavedHandle:
-        handle = pack(tensor)
-        every.append(handle)
-        return handle
-
-    with saved_tensors_hooks(pack_and_note, unpack):
+    with saved_tensors_hooks(context.pack, _SavedHandle.unpack):
         functorch_layers.set_observer(watch)
+        _allowing.context = context
         try:
             yield context
         finally:
+            _allowing.context = None
             functorch_layers.set_observer(before)
-            for handle in every:
-                handle.tensor = handle.context = None
-            context.kept.clear()
+            context.clear()
 
 
 class _Handles(RemovableHandle):
@@ -429,7 +444,7 @@ def register_multi_grad_hook(
     [tensor([2.]), tensor([1.])]
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of 'all', 'any' but got {mode!r}")
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     from .engine import current_walk
 
     #: Weak reference to the backward pass, gradients so far, their number, and the expected number.

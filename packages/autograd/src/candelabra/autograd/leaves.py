@@ -45,7 +45,8 @@ def take_gradient(leaf: Tensor, grad: Tensor, create_graph: bool, held: int) -> 
     elif grad.__class__ is not _Tensor and computes_operators(grad):
         leaf.grad = grad.clone()  # the tensors that it wraps may be shared
     elif getrefcount(grad) <= held and grad._is_exclusive(leaf):
-        leaf.grad = grad
+        # As no view of another tensor, so that it can be detached in place.
+        leaf.grad = grad if grad._base is None else grad.detach()
     else:
         own = (
             candelabra.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)

@@ -247,9 +247,9 @@ def grad(
             if materialize_grads:
                 if not isinstance(targets[number], Tensor):
                     raise RuntimeError(
-                        "materialize_grads cannot be used with a GradientEdge input, whose sizes are not known"
+                        "materialize_grads cannot be used when the given input is a GradientEdge, whose sizes are not known"
                     )
-                computed[number] = candelabra.zeros_like(targets[number].detach())
+                computed[number] = candelabra.zeros_like(targets[number].detach()).requires_grad_()
     return tuple(computed)
 
 

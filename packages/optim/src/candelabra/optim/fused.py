@@ -86,6 +86,10 @@ class FusedOptimizer(SteppedOptimizer):
         plan = self._plans.get(id(params))
         if plan is None or not plan.fits(params):
             plan = self._plans[id(params)] = _Plan(params, self._operator)
+        if group.get("fused") and any(bucket[0].is_meta for _, bucket in plan.buckets):
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported devices, but one is on the device meta"
+            )
         for kernel, bucket in plan.buckets:
             active = [parameter for parameter in bucket if parameter.grad is not None]
             grads = [parameter.grad for parameter in active]
@@ -127,7 +131,8 @@ class FusedOptimizer(SteppedOptimizer):
             for parameter in group["params"]:
                 if not parameter.is_floating_point():
                     raise RuntimeError(
-                        f"`fused=True` needs floating-point parameters, but one is of {parameter.dtype} on {parameter.device}; "
+                        "`fused=True` requires all the params to be floating point Tensors of supported devices, but one is of "
+                        f"{parameter.dtype} on {parameter.device}; "
                         "leave `fused` out to take the plain path"
                     )
 

@@ -160,7 +160,8 @@ class LBFGS(Optimizer):
             state["prev_loss"] = before = loss
             state["t"] = lr
             if state["n_iter"] == 1:
-                state["t"] = min(1.0, 1.0 / float(grad.abs().sum())) * lr
+                total = float(grad.abs().sum())
+                state["t"] = lr / max(1.0, total)
             slope = float(grad.dot(direction))
             if slope > -tolerance_change:
                 break

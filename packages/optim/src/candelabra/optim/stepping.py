@@ -25,9 +25,11 @@ class SteppedOptimizer(Optimizer):
         super().__init__(params, defaults)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        # The base class adds an option to the defaults that not every optimizer has.
+        defaults = dict(state["defaults"] if "defaults" in state else self.defaults)
         super().__setstate__(state)
         for group in self.param_groups:
-            for name, default in self.defaults.items():
+            for name, default in defaults.items():
                 group.setdefault(name, default)
             if group.get("capturable"):
                 group["capturable"] = False  # from a captured PyTorch run; no effect

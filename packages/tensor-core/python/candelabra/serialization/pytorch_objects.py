@@ -14,8 +14,8 @@ from candelabra.layout import strided
 from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
 from .limits import Budget
-from .places import leaf, meta_tensor, named_device, parameter, typed_tensor
-from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
+from .places import leaf, meta_tensor, named_device, parameter, typed_tensor, whole
+from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, set_state, verified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ _NOT_READ = {
     "_rebuild_sparse_csr_tensor": "a sparse tensor, and there are no sparse tensors here: save tensor.to_dense()",
     "_rebuild_nested_tensor": "a nested tensor, and there are none here: save tensor.unbind()",
     "_rebuild_qtensor": "a quantized tensor, and there are none here: save tensor.dequantize()",
-    "_rebuild_wrapper_subclass": "a tensor of a subclass that wraps others: save what it is made of",
     "_rebuild_device_tensor_from_numpy": "a tensor of a device whose memory is not in the file: save tensor.cpu()",
     "_rebuild_device_tensor_from_cpu_tensor": "a tensor of a device whose memory is not in the file: save tensor.cpu()",
 }
@@ -96,6 +95,7 @@ class Objects:
             ("torch._utils", "_rebuild_meta_tensor_no_storage"): self._meta_tensor,
             ("torch._utils", "_rebuild_parameter"): self._parameter,
             ("torch._utils", "_rebuild_parameter_with_state"): self._parameter,
+            ("torch._utils", "_rebuild_wrapper_subclass"): self._wrapper,
             ("torch._tensor", "_rebuild_from_type_v2"): self._of_class,
             ("torch", "Size"): _size,
             ("torch", "device"): _device,
@@ -237,12 +237,30 @@ class Objects:
             set_attributes(made, state, self._budget)
         return made
 
+    def _wrapper(
+        self, cls: Any, dtype: Any, size: Any, stride: Any, offset: Any, layout: Any, device: Any, requires_grad: Any
+    ) -> Tensor:
+        if not isinstance(cls, Allowed):
+            name = str(getattr(cls, "name", "unknown"))[:200]
+            raise UnsafeFileError(f"it holds a tensor of the class {name}, which wraps others", name)
+        if not isinstance(dtype, _C.dtype) or not isinstance(device, _C.device) or whole(offset) >= 1 << 58:
+            raise FileError("a tensor of impossible properties")
+        meta_tensor(dtype, size, stride)  # raises where the sizes or strides are impossible
+        return _C.Tensor._make_wrapper_subclass(
+            cls.object, size, strides=stride, storage_offset=offset, dtype=dtype, device=device, requires_grad=bool(requires_grad)
+        )
+
     def _of_class(self, function: Any, cls: Any, arguments: Any, state: Any) -> Any:
         if not isinstance(function, Named) or not isinstance(cls, Named) or not isinstance(arguments, tuple):
             raise FileError("a tensor of a class without a name")
-        makers = (self._tensor, self._tensor_of_dtype, self._meta_tensor, self._parameter)
+        makers = (self._tensor, self._tensor_of_dtype, self._meta_tensor, self._parameter, self._wrapper)
         if function.call not in makers:
             raise UnsafeFileError(f"a tensor that {function.name} makes")
+        if isinstance(cls, Allowed) and isinstance(cls.object, type) and issubclass(cls.object, _C.Tensor):
+            found = function.call(*arguments)
+            found = found if type(found) is cls.object else found.as_subclass(cls.object)
+            set_state(found, state)
+            return found
         if cls.name not in (
             "torch.Tensor",
             "torch._tensor.Tensor",

@@ -295,7 +295,7 @@ class Machine:
         self.budget.spend(_length(state))
         self.budget.allocate(_copied(state))
         if id(target) in self.made:
-            call_given(_set_state, target, state)
+            call_given(set_state, target, state)
         elif type(target) in BUILDERS:
             BUILDERS[type(target)](target, state, self.budget)
         elif isinstance(target, collections.OrderedDict) or (
@@ -361,8 +361,10 @@ def set_attributes(target: Any, state: Any, budget: Budget) -> None:
         target.__dict__[name] = value
 
 
-def _set_state(target: Any, state: Any) -> None:
-    # As Python's own implementation does.
+def set_state(target: Any, state: Any) -> None:
+    """Restore the state of an object of a class that the user has allowed, as Python's own
+    implementation does.
+    """
     if hasattr(target, "__setstate__"):
         target.__setstate__(state)
         return

@@ -46,8 +46,9 @@ void check_not_empty(const Call& call, std::span<const int64_t> from, std::span<
   }
 }
 
-// Whether the strides ascend as those of channels-last images, gaps included: a crop of them.
-bool is_channels_last_crop(const TensorObject& tensor) {
+// Whether the strides ascend as those of channels-last images, gaps included: ATen's
+// suggest_memory_format(). The stride of a batch of one counts, too.
+bool suggests_channels_last(const TensorObject& tensor) {
   if (tensor.contiguous || tensor.ndim() < 4 || tensor.numel == 0 || tensor.strides[1] == 0) return false;
   int64_t least = 0;
   for (int step = 0; step < tensor.ndim(); ++step) {
@@ -61,7 +62,7 @@ bool is_channels_last_crop(const TensorObject& tensor) {
 
 // Makes argument i contiguous in its memory order, and adds an output in the same order.
 void add_like(Call& call, int i, Dims sizes) {
-  const bool channels_last = is_channels_last_batch(call.tensor(i)) || is_channels_last_crop(call.tensor(i));
+  const bool channels_last = suggests_channels_last(call.tensor(i));
   make_layout(call, i, channels_last);
   set_layout(call.add_output(call.tensor(i).dtype, std::move(sizes)), channels_last);
 }

@@ -264,7 +264,7 @@ def _copied(layer: VmapLayer, operator: Any, arguments: tuple[Any, ...]) -> Any:
         # The memory format refers to one entry, so the batch must come first.
         made[0] = value if bdim == 0 else value.movedim(bdim, 0)
         bdim = 0
-        if made[at] is candelabra.channels_last:
+        if made[at] in (candelabra.channels_last, candelabra.channels_last_3d):
             made[at] = None
     elif operator.name == "contiguous":
         made[0], bdim = (value if bdim == 0 else value.movedim(bdim, 0)), 0

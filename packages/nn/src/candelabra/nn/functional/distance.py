@@ -21,10 +21,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> F.cosine_similarity(candelabra.tensor([[1.0, 0.0]]), candelabra.tensor([[1.0, 1.0]]))
     tensor([0.7071])
     """
-    for x in (x1, x2):
-        if not x.is_floating_point():
-            raise RuntimeError(f"cosine_similarity: expected inputs of a floating dtype, but got {x.dtype}")
-    x1, x2 = candelabra.broadcast_tensors(x1, x2)
+    common = candelabra.result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common}")
+    x1, x2 = candelabra.broadcast_tensors(x1.to(common), x2.to(common))
     first = x1 / _vector_norm(x1, 2, dim, True).clamp(min=eps)
     second = x2 / _vector_norm(x2, 2, dim, True).clamp(min=eps)
     return (first * second).sum(dim)

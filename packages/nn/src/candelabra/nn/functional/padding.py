@@ -71,7 +71,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             cut = max(-before, 0)
             input = input.narrow(axis, cut, input.shape[axis] + min(before, 0) + min(after, 0))
             whole[2 * number : 2 * number + 2] = max(before, 0), max(after, 0)
-    return ops._reflection_replication_pad(input, whole, mode) if any(whole) else input
+    # The result never shares memory with the input.
+    return ops._reflection_replication_pad(input, whole, mode) if any(whole) else input.clone()
 
 
 def _check_length(input: Tensor, axis: int, before: int, after: int) -> None:

@@ -392,9 +392,16 @@ class Module(Tree, StateDict, Conversion, Hooked):
                     f"cannot assign '{typename(value)}' as buffer '{name}' (candelabra.nn.Buffer, candelabra.Tensor or None expected)"
                 )
             persistent = value.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set
-            if name not in state["_buffers"]:
-                self._forget(name, "_parameters", "_modules")
-            self.register_buffer(name, value, persistent)
+            register = type(self).register_buffer
+            if register is Module.register_buffer or "persistent" in register.__code__.co_varnames:
+                self.register_buffer(name, value, persistent)
+            elif persistent:
+                self.register_buffer(name, value)
+            else:
+                raise RuntimeError(
+                    "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without the persistent "
+                    "argument is not allowed."
+                )
         else:
             object.__setattr__(self, name, value)
 

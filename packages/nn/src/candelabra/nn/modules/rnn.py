@@ -396,6 +396,17 @@ class RNNCellBase(Module):
             if state.ndim not in (1, 2):
                 what = "hidden" if isinstance(hx, Tensor) else f"hx[{number}]"
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {state.ndim}D instead")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}")
+        for number, state in enumerate(states):
+            if input.ndim == 2 and state.shape[0] != input.shape[0]:
+                raise RuntimeError(
+                    f"Input batch size {input.shape[0]} doesn't match hidden{number} batch size {state.shape[0]}"
+                )
+            if state.shape[-1] != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{number} has inconsistent hidden_size: got {state.shape[-1]}, expected {self.hidden_size}"
+                )
 
     def _step(self, function: Any, input: Tensor, hx: Any) -> Any:
         """Compute one step of a cell with one state."""

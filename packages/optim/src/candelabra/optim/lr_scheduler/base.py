@@ -36,7 +36,7 @@ def copied(value: Any) -> Any:
 
 
 def per_group(name: str, values: Any, optimizer: Optimizer) -> list[Any]:
-    """Return one value per group from a sequence, or repeat a single value.
+    """Return one value per group from a sequence, or repeat a single value. Tensors are copied.
 
     Raises
     ------
@@ -45,10 +45,12 @@ def per_group(name: str, values: Any, optimizer: Optimizer) -> list[Any]:
     """
     count = len(optimizer.param_groups)
     if not isinstance(values, list | tuple):
-        return [values] * count
+        return [copied(values) for _ in range(count)]
     if len(values) != count:
-        raise ValueError(f"Expected {count} {name}, but got {len(values)}")
-    return list(values)
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(values)} values, param_groups has {count}."
+        )
+    return [copied(value) for value in values]
 
 
 class LRScheduler:

@@ -130,7 +130,7 @@ class OneCycleLR(LRScheduler):
                 tops = per_group("max_momentum", max_momentum, optimizer)
                 bottoms = per_group("base_momentum", base_momentum, optimizer)
                 for group, top, bottom in zip(optimizer.param_groups, tops, bottoms, strict=True):
-                    _set_momentum(group, top, self.use_beta1)
+                    _set_momentum(group, copied(top), self.use_beta1)
                     group["max_momentum"] = top
                     group["base_momentum"] = bottom
         super().__init__(optimizer, last_epoch)
@@ -201,7 +201,7 @@ class CyclicLR(LRScheduler):
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs, strict=True):
                 set_option(group, "lr", rate)
-        self.max_lrs = [copied(rate) for rate in per_group("max_lr", max_lr, optimizer)]
+        self.max_lrs = per_group("max_lr", max_lr, optimizer)
         step_size_down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up) + float(step_size_down)
         self.step_ratio = step_size_up / self.total_size
@@ -220,7 +220,7 @@ class CyclicLR(LRScheduler):
                 for group, top, bottom in zip(
                     optimizer.param_groups, self.max_momentums, self.base_momentums, strict=True
                 ):
-                    _set_momentum(group, top, self.use_beta1)
+                    _set_momentum(group, copied(top), self.use_beta1)
                     group["max_momentum"] = top
                     group["base_momentum"] = bottom
         super().__init__(optimizer, last_epoch)

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import EPOCH_DEPRECATION, LRScheduler, per_group, set_option
+from .base import EPOCH_DEPRECATION, LRScheduler, set_option
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -71,7 +71,9 @@ class ReduceLROnPlateau(LRScheduler):
         self.factor = factor
         self.default_min_lr: Any = None
         if isinstance(min_lr, list | tuple):
-            self.min_lrs = per_group("min_lrs", min_lr, optimizer)
+            if len(min_lr) != len(optimizer.param_groups):
+                raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
+            self.min_lrs = list(min_lr)
         else:
             self.default_min_lr = min_lr
             self.min_lrs = [min_lr] * len(optimizer.param_groups)

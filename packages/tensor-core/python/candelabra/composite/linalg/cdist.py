@@ -134,6 +134,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
     >>> candelabra.cosine_similarity(candelabra.tensor([3.0, 4.0]), candelabra.tensor([3.0, 4.0]), dim=0)
     tensor(1.)
     """
+    common = _C.result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common}")
+    x1, x2 = x1.to(common), x2.to(common)
     norm = OPERATORS["linalg_vector_norm"]
     lengths = [OPERATORS["clamp"](norm(x, 2, [dim], True), min=eps) for x in (x1, x2)]
     return OPERATORS["sum"]((x1 / lengths[0]) * (x2 / lengths[1]), dim)

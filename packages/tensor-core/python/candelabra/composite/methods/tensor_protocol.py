@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import operator as python_operator
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ from candelabra.layout import strided
 from candelabra.settings import unset_memory
 
 from ..creation.creation import sizes_of
+from ..creation.like import wraps_others
 from ..memory_formats import channels_last_of, contiguous_strides, strides_in
 from ..registration import PROPERTIES, function, tensor_property
 
@@ -87,19 +89,42 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
             "Copy x.detach() instead, or x.clone() to stay on the tape."
         )
-    storage = self.untyped_storage()
-    key = ("candelabra storage", id(storage))
-    if key not in memo:
-        # The memo also keeps the storage, so that its id is not reused meanwhile.
-        memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)))
-    made = tensor_on(memo[key][1], self.dtype, self.shape, self.stride(), self.storage_offset())
-    made = as_class(type(self), made, self.requires_grad)
+    if wraps_others(self):
+        made = _cloned_wrapper(self)
+    else:
+        storage = self.untyped_storage()
+        key = ("candelabra storage", id(storage))
+        if key not in memo:
+            # The memo also keeps the storage, so that its id is not reused meanwhile.
+            memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)))
+        made = tensor_on(memo[key][1], self.dtype, self.shape, self.stride(), self.storage_offset())
+        made = as_class(type(self), made, self.requires_grad)
     memo[id(self)] = made
+    for name, value in slots_of(self).items():
+        setattr(made, name, copy.deepcopy(value, memo))
     if self.grad is not None:
         made.grad = copy.deepcopy(self.grad, memo)
     for name, value in self.__dict__.items():
         made.__dict__[name] = copy.deepcopy(value, memo)
     return made
+
+
+def _cloned_wrapper(self: Tensor) -> Any:
+    made = self.detach().clone()
+    if type(made) is not type(self):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+            "implement clone() and for which cloning returns another instance of the same subclass. You should either "
+            "properly implement clone() for your subclass or override __deepcopy__() if it is intended behavior for "
+            "clone() to return an instance of a different type."
+        )
+    return made.requires_grad_(self.requires_grad)
+
+
+def slots_of(tensor: Tensor) -> dict[str, Any]:
+    """Return the values of the ``__slots__`` of a tensor's class."""
+    names = copyreg._slotnames(type(tensor)) if type(tensor) is not _Tensor else ()  # type: ignore[attr-defined]
+    return {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
 
 
 def as_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:
@@ -133,9 +158,11 @@ def reduce_tensor(self: Tensor, protocol: Any) -> Any:
     autograd history is not saved: a loaded tensor is a leaf.
     """
     geometry = (self.dtype, tuple(self.shape), self.stride(), self.storage_offset())
-    state = dict(self.__dict__) or None
+    state: Any = dict(self.__dict__) or None
+    if slots := slots_of(self):
+        state = (state, slots)
     grad = self.grad if self.is_leaf or self.retains_grad else None
-    storage = None if self.is_meta else self.untyped_storage()
+    storage = None if self.is_meta or wraps_others(self) else self.untyped_storage()
     return restored_tensor, (type(self), storage, *geometry, self.requires_grad, grad, state)
 
 
@@ -158,10 +185,13 @@ def restored_tensor(
     else:
         tensor = tensor_on(flat, dtype, size, stride, offset)
     made = as_class(cls, tensor, requires_grad)
-    if grad is not None:
-        made.grad = grad
+    state, slots = state if isinstance(state, tuple) else (state, {})
     if state:
         made.__dict__.update(state)
+    for name, value in slots.items():
+        setattr(made, name, value)
+    if grad is not None:
+        made.grad = grad
     return made
 
 

@@ -13,7 +13,8 @@ from candelabra.composite.methods.tensor_protocol import as_class, tensor_on
 
 __all__ = [
     "_get_layout", "_rebuild_from_type_v2", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter",
-    "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_set_obj_state",
+    "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass",
+    "_set_obj_state",
 ]  # fmt: skip
 
 
@@ -79,6 +80,15 @@ def _with_metadata(tensor: Tensor, metadata: dict[str, bool] | None) -> Tensor:
 def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
     """Return a tensor without memory."""
     return candelabra.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: int, layout: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """Return a tensor of a class that computes operators on the tensors that it wraps."""
+    return Tensor._make_wrapper_subclass(
+        cls, size, strides=stride, storage_offset=storage_offset, dtype=dtype, device=device, requires_grad=requires_grad
+    )
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
-from candelabra.composite.methods.tensor_protocol import restored_tensor
+from candelabra.composite.creation.like import wraps_others
+from candelabra.composite.methods.tensor_protocol import restored_tensor, slots_of
 from candelabra.storage import CLASS_NAMES, TypedStorage
 
 from . import rebuilding
@@ -66,11 +67,17 @@ def _state(tensor: Any) -> Any:
     own = type(tensor).__getstate__
     if own is not Tensor.__getstate__:
         return tensor.__getstate__()
-    return dict(tensor.__dict__)
+    attributes = {name: value for name, value in tensor.__dict__.items() if name != "_device_stood_for"}
+    slots = slots_of(tensor)
+    return (attributes, slots) if slots else attributes
 
 
 def _plain_tensor(tensor: Any) -> tuple[Any, tuple[Any, ...]]:
     requires_grad = tensor.requires_grad
+    if wraps_others(tensor):
+        geometry = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+        described = (type(tensor), tensor.dtype, *geometry, tensor.layout, tensor.device, requires_grad)
+        return rebuilding._rebuild_wrapper_subclass, described
     if tensor.device.type == "meta":
         described = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
         return rebuilding._rebuild_meta_tensor_no_storage, described

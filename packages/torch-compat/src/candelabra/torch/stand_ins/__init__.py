@@ -29,8 +29,10 @@ FILES = {
     "_dynamo.eval_frame": "compiler",
     "_dynamo.exc": "internals.dynamo",
     "_dynamo.utils": "internals.dynamo",
+    "_export.wrappers": "internals.export_wrappers",
     "_functorch.vmap": "internals.functorch",
     "_guards": "internals.guards",
+    "_subclasses.fake_tensor": "internals.fake_names",
     "_tensor_str": "internals.tensor_text",
     "_utils": "internals.common",
     "amp.autocast_mode": "autocasting",
@@ -107,7 +109,7 @@ FILES = {
 }
 _PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
 #: Modules without names, which libraries import and ask later.
-_EMPTY = {"_functorch", "onnx.symbolic_opset11"}
+_EMPTY = {"_export", "_functorch", "onnx.symbolic_opset11"}
 #: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
 _KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS, *_EMPTY}
 #: Modules whose import raises.

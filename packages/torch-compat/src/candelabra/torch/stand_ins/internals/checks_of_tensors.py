@@ -7,7 +7,7 @@ from typing import Any
 
 import candelabra
 
-__all__ = ["_assert_tensor_metadata", "_disable_dynamo", "_segment_reduce"]
+__all__ = ["_assert_tensor_metadata", "_disable_dynamo", "_is_functional_tensor", "_segment_reduce"]
 
 
 def _assert_tensor_metadata(
@@ -36,6 +36,11 @@ def _disable_dynamo(fn: Callable[..., Any] | None = None, recursive: bool = True
     from ..compiler import disable
 
     return disable(fn, recursive)
+
+
+def _is_functional_tensor(t: candelabra.Tensor) -> bool:
+    """Return False: programs are not made functional by wrapping their tensors."""
+    return False
 
 
 def _segment_reduce(data: candelabra.Tensor, reduce: str, **options: Any) -> candelabra.Tensor:

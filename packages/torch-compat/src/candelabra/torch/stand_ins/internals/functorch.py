@@ -6,6 +6,8 @@ from typing import Any
 
 from candelabra import Tensor
 from candelabra.autograd import functorch_layers as _layers
+from candelabra.autograd.transforms.grad_layer import TapedTensor
+from candelabra.autograd.transforms.jvp_layer import DualTensor
 from candelabra.autograd.transforms.vmap import _name as _get_name
 from candelabra.autograd.transforms.vmap import vmap_layer_of
 from candelabra.autograd.transforms.vmap_layer import BatchedTensor, out_of
@@ -15,7 +17,7 @@ from ..pytree import _broadcast_to_and_flatten
 
 __all__ = [
     "Tensor", "_add_batch_dim", "_broadcast_to_and_flatten", "_get_name", "_maybe_remove_batch_dim", "_remove_batch_dim", "get_unwrapped",
-    "is_batchedtensor", "is_functorch_wrapped_tensor", "maybe_get_bdim", "maybe_get_level", "tree_flatten", "tree_unflatten",
+    "is_batchedtensor", "is_functorch_wrapped_tensor", "is_gradtrackingtensor", "is_legacy_batchedtensor", "maybe_get_bdim", "maybe_get_level", "tree_flatten", "tree_unflatten",
 ]  # fmt: skip
 
 
@@ -67,6 +69,16 @@ def is_batchedtensor(tensor: Any) -> bool:
 def is_functorch_wrapped_tensor(tensor: Any) -> bool:
     """Return whether a tensor is one of a transformed function."""
     return isinstance(tensor, _layers.Wrapper)
+
+
+def is_gradtrackingtensor(tensor: Any) -> bool:
+    """Return whether a tensor is one of a function that grad, vjp or jvp transforms."""
+    return isinstance(tensor, TapedTensor | DualTensor)
+
+
+def is_legacy_batchedtensor(tensor: Any) -> bool:
+    """Return False: there is one vmap, and its tensors are those of `is_batchedtensor`."""
+    return False
 
 
 def get_unwrapped(tensor: Any) -> Tensor:
