@@ -47,6 +47,7 @@ class Outcome(NamedTuple):
 def read(path: Path) -> tuple[dict[str, Outcome], str | None, bool]:
     """Return what a process has written: outcomes, the test that it was at, whether it ended."""
     outcomes: dict[str, Outcome] = {}
+    others: list[tuple[str, str]] = []
     at, ended = None, False
     for line in path.read_text().splitlines() if path.exists() else ():
         entry = json.loads(line)
@@ -55,8 +56,13 @@ def read(path: Path) -> tuple[dict[str, Outcome], str | None, bool]:
         elif "test" in entry:
             outcomes[entry["test"]] = Outcome(entry["status"], entry["said"])
             at = None
+        elif "name" in entry:
+            others.append((entry["name"], entry["of"]))
         else:
             ended = True
+    for name, test in others:
+        if test in outcomes and (name not in outcomes or outcomes[test].status == "failed"):
+            outcomes[name] = outcomes[test]
     return outcomes, at, ended
 
 
@@ -109,7 +115,8 @@ def run(file: str, part: int, on_pytorch: bool) -> dict[str, Outcome]:
 
 #: Where PyTorch has an object: the beginning of the names of tests that are made for each object.
 OWNER = re.compile(
-    r"\.test_(?:torch|candelabra|Tensor|TensorBase)_(?:_C__[a-z]+_)?(?:nn_functional_|fft_|linalg_|special_)*"
+    r"\.test_(?:torch|candelabra|Tensor|TensorBase)_(?:_C__[a-z]+_|_functional_|_lobpcg_|_lowrank_)?"
+    r"(?:nn_functional_|nn_init_|functional_|fft_|linalg_|special_)*"
 )
 
 

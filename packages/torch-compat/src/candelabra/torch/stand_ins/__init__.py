@@ -31,6 +31,7 @@ FILES = {
     "_dynamo.utils": "internals.dynamo",
     "_functorch.vmap": "internals.functorch",
     "_guards": "internals.guards",
+    "_prims_common": "internals.prims_common",
     "_tensor_str": "internals.tensor_text",
     "_utils": "internals.common",
     "amp.autocast_mode": "autocasting",
@@ -87,8 +88,10 @@ FILES = {
     "types": "types",
     "utils._contextlib": "internals.contextlib_names",
     "utils._cxx_pytree": "optree",
+    "utils._device": "internals.device_context",
     "utils._foreach_utils": "internals.foreach_names",
     "utils._pytree": "pytree",
+    "utils._traceback": "internals.tracebacks",
     "utils.bundled_inputs": "bundled_inputs",
     "utils.data._utils": "data.utils",
     "utils.data._utils.collate": "data.collate",
@@ -135,7 +138,7 @@ def counterpart(module: str) -> str:
     known = module
     while known and known not in COUNTERPARTS:
         known = known.rpartition(".")[0]
-    place = COUNTERPARTS[known] + module[len(known) :] if known else module
+    place = (COUNTERPARTS[known] + module[len(known) :]).lstrip(".") if known else module
     return f"candelabra.{place}" if place else "candelabra"
 
 
