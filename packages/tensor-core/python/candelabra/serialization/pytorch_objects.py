@@ -10,12 +10,13 @@ from candelabra import _C
 from candelabra.absent import REASONS
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
+from candelabra.storage import TypedStorage
 
 from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
 from .limits import Budget
 from .places import leaf, meta_tensor, named_device, parameter, typed_tensor
-from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, verified
+from .unpickler import EXTRA_LEAVES, FINISHED, Allowed, Machine, Named, set_attributes, verified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,15 +67,19 @@ class StorageClass(Named):
         self.dtype = dtype
 
 
-class Bytes:
+class Bytes(TypedStorage):
     """A storage in a pickle: its bytes as a tensor, and its dtype."""
-
-    __slots__ = ("dtype", "flat")
-    name = "a storage that is of no tensor"
 
     def __init__(self, flat: Tensor | None, dtype: Any) -> None:
         self.flat = flat
         self.dtype = dtype
+
+    def finish(self) -> None:
+        """Become the storage itself, which is in the file besides those of tensors."""
+        if self.flat is not None:
+            self._untyped_storage = self.flat.untyped_storage()
+            del self.flat
+            self.__class__ = TypedStorage  # type: ignore[assignment]
 
 
 class Objects:
@@ -290,6 +295,7 @@ class Objects:
 
 
 EXTRA_LEAVES.add(type(strided))
+FINISHED[Bytes] = Bytes.finish
 
 
 def _size(numbers: Any = ()) -> Any:

@@ -424,7 +424,7 @@ def normal(
     mean, std : float or Tensor
         Tensors are broadcast to one shape.
     size : sequence of int, optional
-        The sizes; only if both are numbers.
+        The sizes; only if `std` is a number, and `mean` a number or a tensor without dimensions.
     generator : Generator, optional
         The random generator; by default the device's.
     out, dtype, device, requires_grad
@@ -446,7 +446,14 @@ def normal(
         )
         return finish(made, requires_grad)
     if size is not None:
-        raise TypeError("normal() takes 'size' only where mean and std are numbers")
+        if isinstance(std, _C.Tensor):
+            raise TypeError("normal() takes 'size' only where std is a number, and mean a number or a tensor without dimensions")
+        if std < 0:
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        if mean.ndim:
+            raise TypeError("normal() takes 'size' only where mean is a number or a tensor without dimensions")
+        mean = mean.expand(size)
+        tensors = [mean]
     if isinstance(std, _C.Tensor) and std.numel() and any_holds(std < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     shape = broadcast_shape(*(t.shape for t in tensors))
@@ -515,6 +522,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     _check_bounds(self.dtype, low, high)
+    _warn_of_precision(self.dtype, low, high)
     return _random_range_(self, low, high, generator=generator)
 
 
@@ -537,6 +545,23 @@ def _check_bounds(dtype: dtype, low: int, high: int) -> None:
         raise RuntimeError(f"from is out of bounds for {name}")
     if not least <= high - 1 <= most:
         raise RuntimeError(f"to - 1 is out of bounds for {name}")
+
+
+def _warn_of_precision(dtype: dtype, low: int, high: int) -> None:
+    """Warn where a floating dtype does not hold all the integers of a range."""
+    if not dtype.is_floating_point:
+        return
+    import warnings
+
+    most = _EXACT[dtype]
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if not -most <= bound <= most:
+            digits = most.bit_length() - 1
+            warnings.warn(
+                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {dtype} can support discrete uniform "
+                "distribution only within this range.",
+                stacklevel=3,
+            )
 
 
 # The C++ types as PyTorch's messages name them, of dtypes that do not hold all of int64.

@@ -63,6 +63,9 @@ class _Storages:
     def __call__(self, pid: Any) -> Any:
         if isinstance(pid, tuple) and pid[:1] == ("module",):
             return pid[1]  # a class of modules, with its source
+        if isinstance(pid, tuple):
+            # Pickles of Python 2 that are read with encoding="bytes".
+            pid = tuple(part.decode("ascii") if isinstance(part, bytes) else part for part in pid)
         if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
             raise FileError(f"Unknown saved id type: {pid!r}")
         kind, key, location, count = pid[1:5]

@@ -29,6 +29,7 @@ FILES = {
     "_dynamo.eval_frame": "compiler",
     "_dynamo.exc": "internals.dynamo",
     "_dynamo.utils": "internals.dynamo",
+    "_export.wrappers": "internals.export_names",
     "_functorch.vmap": "internals.functorch",
     "_guards": "internals.guards",
     "_prims_common": "internals.prims_common",

@@ -128,6 +128,24 @@ def _is_torch_function_all_disabled() -> bool:
     return _C.torch_function_state() == 2
 
 
+class _DisableTorchDispatch:
+    """Neither modes nor classes are asked for operators on this thread while the object lives."""
+
+    def __init__(self) -> None:
+        self._before: bool | None = _C.set_torch_dispatch_enabled(False)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        self.__del__()
+
+    def __del__(self) -> None:
+        if self._before is not None:
+            _C.set_torch_dispatch_enabled(self._before)
+            self._before = None
+
+
 class _EnableTorchFunction:
     """Overrides are called on this thread while the object lives."""
 
