@@ -258,7 +258,7 @@ def _is_overridable(member: Any, namespace: Any) -> bool:
 
 
 #: Parameters of any type that may be tensors, or sequences of them.
-_OF_TENSORS = frozenset({"a", "args", "b", "tensors"})
+_OF_TENSORS = frozenset({"a", "args", "arguments", "b", "tensors"})
 #: Private attributes of Tensor that classes may take over, as in PyTorch.
 _PRIVATE_ATTRIBUTES = frozenset({"_base", "_version"})
 

@@ -77,7 +77,8 @@ class Bytes(TypedStorage):
     def finish(self) -> None:
         """Become the storage itself, which is in the file besides those of tensors."""
         if self.flat is not None:
-            self._untyped_storage = self.flat.untyped_storage()
+            whole, begin, length = self.flat.untyped_storage(), self.flat.storage_offset(), self.flat.numel()
+            self._untyped_storage = whole if length == whole.nbytes() else whole[begin : begin + length]
             del self.flat
             self.__class__ = TypedStorage  # type: ignore[assignment]
 

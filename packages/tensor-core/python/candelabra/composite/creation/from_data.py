@@ -292,11 +292,8 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
             )
         count = (length - offset) // itemsize
     if view.readonly:
-        import warnings
-
-        warnings.warn(
-            "The given buffer is not writable, and tensors always are: its elements are copied. Pass a bytearray to share them.",
-            stacklevel=2,
+        _C.warn(
+            "The given buffer is not writable, and tensors always are: its elements are copied. Pass a bytearray to share them."
         )
     raw = numpy.frombuffer(view, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
     made = _shared_or_copied(raw)

@@ -551,16 +551,13 @@ def _warn_of_precision(dtype: dtype, low: int, high: int) -> None:
     """Warn where a floating dtype does not hold all the integers of a range."""
     if not dtype.is_floating_point:
         return
-    import warnings
-
     most = _EXACT[dtype]
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not -most <= bound <= most:
             digits = most.bit_length() - 1
-            warnings.warn(
+            _C.warn(
                 f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {dtype} can support discrete uniform "
-                "distribution only within this range.",
-                stacklevel=3,
+                "distribution only within this range."
             )
 
 

@@ -88,11 +88,11 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
             "Copy x.detach() instead, or x.clone() to stay on the tape."
         )
     storage = self.untyped_storage()
-    key = ("candelabra storage", id(storage))
+    key = ("candelabra memory", storage._cdata)  # as the storage's own __deepcopy__ has it
     if key not in memo:
-        # The memo also keeps the storage, so that its id is not reused meanwhile.
-        memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)))
-    made = tensor_on(memo[key][1], self.dtype, self.shape, self.stride(), self.storage_offset())
+        # The memo also keeps the storage, so that its number is not used again meanwhile.
+        memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)).untyped_storage())
+    made = tensor_on(_C.tensor_on_storage(memo[key][1], _C.uint8), self.dtype, self.shape, self.stride(), self.storage_offset())
     made = as_class(type(self), made, self.requires_grad)
     memo[id(self)] = made
     if self.grad is not None:
@@ -171,7 +171,7 @@ def restored_tensor(
 @function(name="__format__", package=False)
 def format_tensor(self: Tensor, specification: str) -> str:
     """Format a zero-dimensional tensor as a Python number."""
-    if self.ndim == 0 and type(self) is _Tensor:
+    if self.ndim == 0 and not self.is_meta and type(self) is _Tensor:
         return format(self.item(), specification)
     return object.__format__(self, specification)
 

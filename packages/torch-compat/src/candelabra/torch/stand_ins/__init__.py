@@ -35,6 +35,7 @@ FILES = {
     "_prims_common": "internals.prims_common",
     "_tensor_str": "internals.tensor_text",
     "_utils": "internals.common",
+    "_utils_internal": "internals.paths",
     "amp.autocast_mode": "autocasting",
     "ao": "ao.package",
     "ao.quantization": "ao.quantization",
@@ -111,7 +112,7 @@ FILES = {
 }
 _PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
 #: Modules without names, which libraries import and ask later.
-_EMPTY = {"_functorch", "onnx.symbolic_opset11"}
+_EMPTY = {"_export", "_functorch", "onnx.symbolic_opset11"}
 #: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
 _KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS, *_EMPTY}
 #: Modules whose import raises.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 
 __all__ = ["CapturedTraceback", "format_traceback_short", "report_compile_source_on_error"]
@@ -63,21 +62,23 @@ class CapturedTraceback:
         self._frames.clear()
 
 
-@contextlib.contextmanager
-def report_compile_source_on_error() -> Iterator[None]:
-    """Show source lines in tracebacks of code that was compiled from a string.
+class report_compile_source_on_error:  # noqa: N801 (PyTorch's name)
+    """A context that shows source lines in tracebacks of code that was compiled from a string.
 
     Such code has its source as the global name ``__compile_source__``; where it raises, the source
     is written to a temporary file, to which the traceback then points.
     """
-    try:
-        yield
-    except Exception as error:
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, place: TracebackType | None) -> None:
+        if not isinstance(error, Exception):
+            return
         entries = []
-        tb = error.__traceback__
-        while tb is not None:
-            entries.append(tb)
-            tb = tb.tb_next
+        while place is not None:
+            entries.append(place)
+            place = place.tb_next
         chain: TracebackType | None = None
         for entry in reversed(entries):
             chain = _with_source(entry, chain)
