@@ -199,6 +199,13 @@ MISTAKES = {
         "Expected object of scalar type Long but got scalar type Float for argument 'out'",
     ),
     "too large": (lambda: c.empty(2**31, 2**31, 2**31), RuntimeError, "Storage size calculation overflowed"),
+    "resized to too many": (lambda: ones(1).resize_(2**31, 2**31, 2), RuntimeError, "Storage size calculation overflowed"),
+    "resized to too large strides": (lambda: ones(1).resize_(0, 4, 2**61), RuntimeError, "Stride calculation overflowed"),
+    "complex rfftn": (lambda: c.fft.rfftn(c.ones(2) * 1j), RuntimeError, "rfftn expects a real-valued input tensor"),
+    "grids of two dtypes": (lambda: c.meshgrid(ones(2), c.arange(2)), RuntimeError, "to have the same dtype"),
+    "grids of two devices": (lambda: c.meshgrid(ones(2), c.ones(2, device="meta")), RuntimeError, "to have the same device"),
+    "a range that is too wide": (lambda: ones(2).uniform_(-3e38, 3e38), RuntimeError, "uniform_ expects to-from"),
+    "no sequence": (lambda: c.overrides.has_torch_function(3), TypeError, "expected a sequence"),
     "too large strides": (lambda: c.empty(0, 4, 2**61), RuntimeError, "Stride calculation overflowed"),
     "indices of bools": (
         lambda: c.take_along_dim(ones(2), c.tensor([True]), 0),

@@ -36,6 +36,8 @@ CASES = {
     "frombuffer": (lambda: candelabra.frombuffer(b"ab", dtype=candelabra.uint8), "The given buffer is not writable"),
     "random_ from": (lambda: candelabra.ones(2).random_(-(2**25), 1), r"from is out of bounds \[-\(2\^24\), 2\^24\]"),
     "random_ to": (lambda: candelabra.ones(2).random_(0, 2**25), "to - 1 is out of bounds"),
+    "stft": (lambda: candelabra.stft(candelabra.ones(8), 4, return_complex=True), "A window was not provided"),
+    "istft": (lambda: candelabra.istft(COMPLEX.expand(3, 4), 4), "A window was not provided"),
     "out=": (lambda: candelabra.add(MATRIX, 1, out=candelabra.ones(2)), r"resized since it had shape \[2\]"),
     "nuclear_norm": (lambda: candelabra.nuclear_norm(MATRIX), "nuclear_norm is deprecated"),
     "frobenius_norm": (lambda: candelabra.frobenius_norm(MATRIX, (0, 1)), "frobenius_norm is deprecated"),

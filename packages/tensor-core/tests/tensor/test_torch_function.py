@@ -461,6 +461,8 @@ def test_an_index_of_a_subclass_is_asked():
             return func
 
     index = candelabra.tensor([0]).as_subclass(Answering)
+    plain = candelabra.tensor([0]).as_subclass(Plain)
+    assert type(candelabra.ones(2)[plain]) is Plain
     assert candelabra.ones(2)[index] is Tensor.__getitem__
     assert candelabra.ones(2, 2)[0, index] is Tensor.__getitem__
 

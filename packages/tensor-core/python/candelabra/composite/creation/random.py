@@ -72,6 +72,11 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Ten
     tensor([1., 1.])
     """
     from_ = names.pop("from", from_)
+    most = _LARGEST.get(self.dtype)
+    if most is not None and to - from_ > most:
+        raise RuntimeError(
+            f"uniform_ expects to-from to be at most {most} for {self.dtype}, but found to={to} and from={from_}, whose difference exceeds it"
+        )
     return _uniform_(self, from_, to, **names)
 
 
@@ -567,6 +572,8 @@ _C_NAMES = {
     _C.uint16: "short unsigned int", _C.uint32: "unsigned int", _C.float16: "c10::Half",
 }  # fmt: skip
 _C_LIMITS = {_C.float16: 65504}
+# The largest numbers.
+_LARGEST = {_C.float16: 65504.0, _C.float32: (2 - 2.0**-23) * 2.0**127, _C.float64: (2 - 2.0**-52) * 2.0**1023}
 # The dtype represents all integers up to these.
 _EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
 

@@ -248,8 +248,12 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
     size = tuple(python_operator.index(n) for n in sizes_of(sizes))
     if any(n < 0 for n in size):
         raise RuntimeError(f"resize_(): sizes must not be negative, but got {list(size)}")
-    strides = strides_in(size, memory_format, "resize_")
     needed = prod(size)
+    if needed * self.dtype.itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
+    if not needed and prod(max(n, 1) for n in size[1:]) >= 2**63:
+        raise RuntimeError(f"Stride calculation overflowed with sizes={list(size)}")
+    strides = strides_in(size, memory_format, "resize_")
     held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
     if needed > held:
         grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)

@@ -112,6 +112,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'candelabra.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
         if t.ndim > 1:
             raise RuntimeError(
                 f"candelabra.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of {t.ndim} dimensions"
