@@ -47,6 +47,7 @@ class Outcome(NamedTuple):
 def read(path: Path) -> tuple[dict[str, Outcome], str | None, bool]:
     """Return what a process has written: outcomes, the test that it was at, whether it ended."""
     outcomes: dict[str, Outcome] = {}
+    others: list[tuple[str, str]] = []
     at, ended = None, False
     for line in path.read_text().splitlines() if path.exists() else ():
         entry = json.loads(line)
@@ -55,8 +56,13 @@ def read(path: Path) -> tuple[dict[str, Outcome], str | None, bool]:
         elif "test" in entry:
             outcomes[entry["test"]] = Outcome(entry["status"], entry["said"])
             at = None
+        elif "name" in entry:
+            others.append((entry["name"], entry["of"]))
         else:
             ended = True
+    for name, test in others:
+        if test in outcomes and (name not in outcomes or outcomes[test].status == "failed"):
+            outcomes[name] = outcomes[test]
     return outcomes, at, ended
 
 
@@ -109,7 +115,8 @@ def run(file: str, part: int, on_pytorch: bool) -> dict[str, Outcome]:
 
 #: Where PyTorch has an object: the beginning of the names of tests that are made for each object.
 OWNER = re.compile(
-    r"\.test_(?:torch|candelabra|Tensor|TensorBase)_(?:_C__[a-z]+_)?(?:nn_functional_|fft_|linalg_|special_)*"
+    r"\.test_(?:torch|candelabra|Tensor|TensorBase)_(?:_C__[a-z]+_|_functional_|_lobpcg_|_lowrank_)?"
+    r"(?:nn_functional_|nn_init_|functional_|fft_|linalg_|special_)*"
 )
 
 
@@ -128,25 +135,28 @@ class Row(NamedTuple):
     wanted: int
     aside: Counter[str]
     causes: Counter[str]
+    #: How many of those that pass are of `torch._refs`.
+    references: int
 
 
 def judged(file: str, outcomes: dict[str, Outcome]) -> Row:
     """Compare with what passes on PyTorch."""
     aside: Counter[str] = Counter()
     causes: Counter[str] = Counter()
-    passed = wanted = 0
+    passed = wanted = references = 0
     failed_last = sorted(outcomes.items(), key=lambda entry: entry[1].status == "failed")
     outcomes = {common(file, name): outcome for name, outcome in failed_last}
     for name in recorded.load(file):
         status, said = outcomes.get(common(file, name), Outcome("absent", "absent: the test is not made here"))
         if status == "passed":
             passed, wanted = passed + 1, wanted + 1
+            references += "__refs_" in name
         elif kind := reasons.kind_aside(name, said):
             aside[kind] += 1
         else:
             wanted += 1
             causes["skipped here" if status == "skipped" else reasons.cause(name, said)] += 1
-    return Row(file, passed, wanted, aside, causes)
+    return Row(file, passed, wanted, aside, causes, references)
 
 
 def page(rows: list[Row]) -> str:
@@ -160,7 +170,8 @@ def page(rows: list[Row]) -> str:
         f"{passed} of {wanted} tests of PyTorch 2.6 that pass on PyTorch 2.13 pass here ({100 * passed / max(wanted, 1):.1f} %), run",
         "unmodified through `python -m candelabra.torch` in an environment without PyTorch. The tests come from Debian's source",
         "package `pytorch`, the harness `torch.testing._internal` from PyTorch's wheel. `nox -s torch-suite` runs them and writes this",
-        "page. What passes on PyTorch 2.13 is recorded in `tests/torch_suite/recorded`.",
+        "page. What passes on PyTorch 2.13 is recorded in `tests/torch_suite/recorded`. Of those that pass,",
+        f"{sum(row.references for row in rows)} are tests of `torch._refs`, whose functions are here the operators themselves.",
         "",
         f"Left aside, besides: {sum(aside.values())} tests that fail here for lack of "
         + ", ".join(f"{kind} ({count})" for kind, count in aside.most_common())

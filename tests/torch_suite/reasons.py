@@ -6,10 +6,12 @@ import re
 
 #: Kinds of tensors that the count leaves aside, by a pattern in a test's name or error.
 ASIDE = {
-    "sparse tensors": r"sparse|coalesce|_csr|to_mkldnn|mkldnn|_coo",
-    "quantized tensors": r"quantiz|\bqu?int\d|_qu?int\d|QU?Int\d|affine",
+    "sparse tensors": r"sparse|coalesce|_csr|to_mkldnn|mkldnn|_coo|_(crow_|ccol_|col_|row_)?indices_copy|_values_copy|Tensor__(dimI|dimV|indices|nnz|to_dense|values)\s|_(hsmm|dsmm|saddmm)\s",
+    "quantized tensors": r"quantiz|\bqu?int\d|_qu?int\d|QU?Int\d|per_(tensor|channel)_affine|fbgemm|choose_qparams|rowwise_prune|fused_moving_avg|wrapped_linear_prepack",
     "nested tensors": r"nested|jagged",
     "masked tensors": r"masked_(prod|sum|std|var|amax|amin|argmax|argmin|logsumexp|mean|norm|median|softmax|cumsum)|torch\.masked|'masked'",
+    "PyTorch's kernels for CUDA": r"_miopen_|torch_batch_norm_(backward_elemt|backward_reduce|elemt|gather_stats|gather_stats_with_counts|stats)\s|cuda_array_interface",
+    "PyTorch's copy-on-write storages": r"_lazy_clone|_storage_address|_data_address",
 }
 #: Causes, the first that matches; a pattern is sought in a test's name and error.
 CAUSES = {
@@ -17,7 +19,6 @@ CAUSES = {
     "the reference implementations torch._refs and torch._prims are not here": r"_refs|_prims",
     "complex32 has no tensors": r"complex32|ComplexHalf|chalf",
     "float8 dtypes": r"float8",
-    "copy-on-write storages (_lazy_clone) are PyTorch's own": r"_lazy_clone|_storage_address|_data_address",
     "tensors are not swapped (torch.utils.swap_tensors)": r"swap_module_params|swap_tensors|swap_True",
     "a tensor has at most 16 dimensions": r"a tensor has at most",
     "asserts a defect of PyTorch: an array and a tensor do not promote as two tensors do": r"test_numpy_array_binary_ufunc",

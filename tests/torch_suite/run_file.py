@@ -104,6 +104,39 @@ def cases(suite: Any) -> Iterator[unittest.TestCase]:
             yield entry
 
 
+def aliases(module: types.ModuleType) -> Iterator[tuple[str, str]]:
+    """Yield names that PyTorch's tests of overrides have, and the tests made here for the objects.
+
+    Where PyTorch has two functions of one meaning, such as ``abs`` and ``absolute``, there is one
+    object here, for which one test is made.
+    """
+    import torch
+
+    made = module.get_testing_overrides()
+    resolved = {torch.overrides.resolve_name(function): function for function in made}
+    places = (
+        torch, torch.Tensor, torch.fft, torch.functional, torch.linalg, torch.nn.functional, torch.nn.init, torch.special,
+    )  # fmt: skip
+    for place in places:
+        lazy = {name.rpartition(".")[2] for name in resolved if name and name.count(".") == place.__name__.count(".") + 1}
+        for name in {*dir(place), *lazy}:
+            found = getattr(place, name, None)
+            found = getattr(found, "__get__", None) if isinstance(found, property | types.GetSetDescriptorType) else found
+            try:
+                if found not in made:
+                    continue
+            except TypeError:  # what cannot be hashed
+                continue
+            suffix = ""
+            if found.__name__ == "__get__":
+                suffix = "___get__"
+                owner = getattr(found.__self__, "__qualname__", None) or f"Tensor.{found.__self__.fget.__name__}"
+            else:
+                owner = "Tensor" if module.is_tensor_method_or_property(found) else found.__module__
+            test = f"test_{owner.replace('.', '_')}_{found.__name__}" if owner else f"test_{found.__name__}"
+            yield f"TestTorchFunctionOverride.test_torch_{name}{suffix}", f"TestTorchFunctionOverride.{test}"
+
+
 class SparseChecks:
     """What the harness switches before each test; without sparse tensors there is nothing to
     check.
@@ -173,6 +206,9 @@ def main() -> None:
         if "candelabra" in sys.modules:
             run_plainly()
         module = lenient.load(options.file.stem, options.file)
+        if "candelabra" in sys.modules and options.file.stem == "test_overrides":
+            for name, test in aliases(module):
+                written.write(json.dumps({"name": name, "of": test}) + "\n")
         signal.signal(signal.SIGALRM, stop)
         tests = sorted(cases(unittest.defaultTestLoader.loadTestsFromModule(module)), key=name_of)
         only = set(options.only.read_text().split()) if options.only else None

@@ -399,3 +399,24 @@ def test_callbacks_run_after_all_gradients():
     assert len(seen) == 2
     with pytest.raises(RuntimeError, match="only be installed during backward"):
         queue_callback(at_the_end)
+
+
+def test_classes_take_over_what_they_are_asked_to_keep():
+    class Answering(candelabra.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1
+
+    x = candelabra.ones(2).as_subclass(Answering)
+    assert (x.backward(), x.retain_grad(), x.register_hook(print)) == (-1, -1, -1)
+    assert x.register_post_accumulate_grad_hook(print) == -1
+
+
+def test_other_classes_differentiate():
+    class Foreign:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, args
+
+    x = Foreign()
+    assert autograd.grad(x, [x, x]) == (autograd.grad, ((x,), (x, x)))

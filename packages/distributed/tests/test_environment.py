@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import candelabra.distributed as dist
+from candelabra import overrides
 from candelabra.distributed import environment
 from candelabra.distributed.rendezvous import NoAddressError, rendezvous
 
@@ -134,3 +135,14 @@ def test_mpiexec_tells_no_address(bare):
     bare.setenv("PMI_SIZE", "2")
     with pytest.raises(NoAddressError):
         rendezvous("env://", -1, -1, LIMIT)
+
+
+def test_other_classes_take_over_collectives():
+    class Foreign:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+
+    assert dist.all_reduce(Foreign()) is dist.all_reduce
+    assert dist.all_gather([Foreign()], Foreign()) is dist.all_gather
+    assert {dist.send, dist.broadcast} <= set(overrides.get_testing_overrides())

@@ -6,6 +6,7 @@ from nn_numerics import assert_close, tensor
 from scipy.spatial.distance import pdist
 
 import candelabra
+from candelabra import nn
 from candelabra.nn import functional as F
 
 LOSSES = [
@@ -153,3 +154,23 @@ def test_products_of_groups(rng):
     for function in (F.scaled_mm, F.scaled_grouped_mm):
         with pytest.raises(NotImplementedError, match="scales of blocks of float8"):
             function(tensor(a), tensor(b))
+
+
+class Foreign:
+    """Not a tensor, but it takes over functions."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        candelabra.lstm, candelabra.gru_cell, candelabra.norm_except_dim, candelabra.native_layer_norm, candelabra.segment_reduce,
+        candelabra.grid_sampler, nn.init.normal_, nn.init.kaiming_uniform_,
+    ],
+)  # fmt: skip
+def test_other_classes_take_over(function):
+    assert function(Foreign()) is function
+    assert function in candelabra.overrides.get_testing_overrides()

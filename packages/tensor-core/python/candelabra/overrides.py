@@ -20,7 +20,7 @@ from collections import defaultdict
 
 import candelabra
 from candelabra import _C
-from candelabra.assembly import MissingPackageError
+from candelabra.assembly import NATIVE_FUNCTIONS, NN_FUNCTIONS, MissingPackageError
 from candelabra.catalogue import OPERATORS
 
 TYPE_CHECKING = False
@@ -132,6 +132,10 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> TorchFunctionMode:
+        if isinstance(inspect.getattr_static(type(self), "__torch_function__"), classmethod):
+            raise RuntimeError(
+                "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method"
+            )
         _C.push_torch_function_mode(self)
         return self
 
@@ -212,7 +216,7 @@ def enable_reentrant_dispatch() -> Any:
 # ---- what can be taken over
 
 #: Where public functions are, as attributes of the package.
-_NAMESPACES = ("", "functional", "nn.functional", "Tensor", "linalg", "fft", "special")
+_NAMESPACES = ("", "functional", "nn.functional", "Tensor", "linalg", "fft", "special", "nn.init", "distributed")
 _OVERRIDABLE = (_C.Operator, _C.OverridableFunction, _C.FastPath)
 
 
@@ -226,7 +230,10 @@ def _namespaces() -> Iterator[tuple[str, Any]]:
 
 
 def _names_of(namespace: Any) -> list[str]:
-    return sorted(set(getattr(namespace, "__all__", ())) | set(dir(namespace)))
+    names = {*getattr(namespace, "__all__", ()), *dir(namespace)}
+    if namespace is candelabra:
+        names |= {*NN_FUNCTIONS, *NATIVE_FUNCTIONS}
+    return sorted(names)
 
 
 def _members() -> Iterator[tuple[str, Any, str, Any]]:
@@ -238,7 +245,7 @@ def _members() -> Iterator[tuple[str, Any, str, Any]]:
             member = inspect.getattr_static(namespace, name, None) if namespace is _C.Tensor else None
             if member is None:
                 # Functions such as vmap are of distributions that may not be installed.
-                with contextlib.suppress(MissingPackageError):
+                with contextlib.suppress(AttributeError, MissingPackageError):
                     member = getattr(namespace, name, None)
             if member is not None and not isinstance(member, (types.ModuleType, type)):
                 yield path, namespace, name, member
@@ -250,6 +257,12 @@ def _is_overridable(member: Any, namespace: Any) -> bool:
     return namespace is _C.Tensor and isinstance(member, (types.MethodDescriptorType, types.WrapperDescriptorType))
 
 
+#: Parameters of any type that may be tensors, or sequences of them.
+_OF_TENSORS = frozenset({"a", "args", "arguments", "b", "tensors"})
+#: Private attributes of Tensor that classes may take over, as in PyTorch.
+_PRIVATE_ATTRIBUTES = frozenset({"_base", "_version"})
+
+
 def _is_factory(member: Any) -> bool:
     """Return whether a function takes no tensor, so that only modes see it."""
     if isinstance(member, _C.Operator):
@@ -258,7 +271,11 @@ def _is_factory(member: Any) -> bool:
         parameters = inspect.signature(member).parameters.values()
     except (TypeError, ValueError):
         return False
-    return not any("Tensor" in str(p.annotation) or p.annotation is p.empty for p in parameters if p.name != "out")
+    return not any(
+        "Tensor" in str(p.annotation) or p.annotation is p.empty or p.name in _OF_TENSORS
+        for p in parameters
+        if p.name != "out"
+    )
 
 
 @functools.cache
@@ -272,7 +289,7 @@ def _overridable() -> tuple[dict[Any, list[Any]], dict[Any, str]]:
         if namespace is _C.Tensor and isinstance(member, (property, types.GetSetDescriptorType)):
             names.setdefault(member.__get__, f"{full}.__get__")
             names.setdefault(member.__set__, f"{full}.__set__")
-            if not name.startswith("_"):
+            if not name.startswith("_") or name in _PRIVATE_ATTRIBUTES:
                 found[member].append(member.__get__)
         elif _is_overridable(member, namespace):
             names.setdefault(member, full)

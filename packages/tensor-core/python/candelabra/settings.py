@@ -73,10 +73,10 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     tensor([nan, nan])
     >>> candelabra.use_deterministic_algorithms(False)
     """
-    for name, value in (("mode", mode), ("warn_only", warn_only)):
+    for name, value in (("mode' (position 1)", mode), ("warn_only'", warn_only)):
         if not isinstance(value, bool):
             raise TypeError(
-                f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}"
+                f"_set_deterministic_algorithms(): argument '{name} must be bool, not {type(value).__name__}"
             )
     settings.deterministic = mode
     settings.warn_only = warn_only

@@ -114,7 +114,8 @@ void resize_output(const char* operator_name, TensorObject& out, std::span<const
     std::string message =
         text("An output with one or more elements was resized since it had shape ", shown(out.sizes),
              ", which does not match the required output shape ", to_text(sizes), " of ", operator_name,
-             "(). You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements.");
+             "(). The out tensor will be resized. You can explicitly reuse an out tensor t by resizing it, inplace, to "
+             "zero elements.");
     warn(message);
   }
   const int64_t bytes = product(sizes) * itemsize(out.dtype);

@@ -17,6 +17,8 @@ PyObject* const failure = nullptr;
 constinit InternedOnce protocol{"__torch_dispatch__"};
 constinit InternedOnce device_key{"_device_stood_for"};
 PyObject* disabled_implementation = nullptr;
+// Whether neither modes nor classes of this thread are asked.
+thread_local bool is_disabled = false;
 
 constinit thread_local ModeStack modes;
 
@@ -96,6 +98,14 @@ PyObject* get_modes(PyObject*, PyObject*) {
   return modes.as_tuple();
 }
 
+PyObject* set_enabled(PyObject*, PyObject* enabled) {
+  const int wanted = PyObject_IsTrue(enabled);
+  if (wanted == -1) return nullptr;
+  const bool before = !is_disabled;
+  is_disabled = wanted == 0;
+  return PyBool_FromLong(before);
+}
+
 PyObject* call_disabled(PyObject*, PyObject*, PyObject*) {
   return Py_NewRef(Py_NotImplemented);
 }
@@ -108,6 +118,7 @@ bool type_dispatches(PyTypeObject* type) {
 }
 
 std::optional<Ref<>> call_torch_dispatch(Operator& op, const Given& given) {
+  if (is_disabled) return std::nullopt;
   const std::vector<Ref<>> classes = dispatching(given, op.schema.parameters.size());
   if (classes.empty() && modes.is_empty()) return std::nullopt;
   const Ref<> types = types_of(classes), arguments = positional_of(op, given), keywords = keywords_of(op, given);
@@ -238,6 +249,8 @@ PyMethodDef torch_dispatch_functions[] = {
      METH_VARARGS | METH_KEYWORDS, "As the attribute __torch_dispatch__ of a class: its objects compute no operators."},
     {"push_torch_dispatch_mode", push_mode, METH_O, "Enter a mode on this thread."},
     {"pop_torch_dispatch_mode", pop_mode, METH_NOARGS, "Leave the innermost mode of this thread; returns it."},
+    {"set_torch_dispatch_enabled", set_enabled, METH_O,
+     "Set whether modes and classes of this thread are asked; returns whether they were before."},
     {"torch_dispatch_modes", get_modes, METH_NOARGS, "The modes of this thread, the innermost last."},
     {nullptr, nullptr, 0, nullptr},
 };

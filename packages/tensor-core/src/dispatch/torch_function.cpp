@@ -249,7 +249,7 @@ bool any_overrides(PyObject* const* arguments, Py_ssize_t count) {
 }
 
 PyObject* has_torch_function(PyObject*, PyObject* relevant) {
-  const Ref<> sequence(PySequence_Fast(relevant, "has_torch_function() takes a sequence of arguments"));
+  const Ref<> sequence(PySequence_Fast(relevant, "has_torch_function(): expected a sequence"));
   if (!sequence) return nullptr;
   return guarded<>(failure, [&] {
     return PyBool_FromLong(
@@ -342,6 +342,10 @@ bool overrides_functions(PyObject* argument) {
   return any_candidate(argument, [](PyObject* candidate) {
     return type_overrides(Py_TYPE(candidate)) || type_dispatches(Py_TYPE(candidate));
   });
+}
+
+bool takes_over(PyObject* object) {
+  return state.overrides == Overrides::Enabled && type_overrides(Py_TYPE(object));
 }
 
 std::optional<PyObject*> call_overrides(PyObject* function, PyObject* const* arguments, Py_ssize_t count,

@@ -27,6 +27,9 @@ inline bool is_plain(const PyTypeObject* type) {
 // Whether an argument is an object of a class that takes over functions, or a sequence of such.
 bool overrides_functions(PyObject* argument);
 
+// Whether an object's class takes over functions, and this thread asks classes.
+bool takes_over(PyObject* object);
+
 // Whether a function must ask its arguments first. Plain tensors and numbers pay for comparisons
 // of their types.
 inline bool may_be_overridden(PyObject* const* arguments, Py_ssize_t count) {

@@ -110,8 +110,9 @@ constexpr std::array<Callers, sizeof...(i)> all_callers(std::index_sequence<i...
   return {Callers{as_method(call_plain<i>), as_method(call_fast<i>), as_method(call_with_tuple<i>)}...};
 }
 
-// Methods of the core's own begin with one underscore.
+// Methods of the core's own begin with one underscore; PyTorch has this one too.
 bool is_public(const char* name) {
+  if (std::strcmp(name, "_is_view") == 0) return true;
   return name[0] != '_' || (name[1] == '_' && std::strcmp(name, "__torch_function__") != 0);
 }
 

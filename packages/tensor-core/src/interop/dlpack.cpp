@@ -301,6 +301,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
         copied = true;
       }
     }
+    check(stream == Py_None || PyLong_Check(stream), PyExc_TypeError, "stream must be ``int`` or ``none``");
     if (on_host && stream != Py_None) {
       raise(PyExc_BufferError, "__dlpack__(): stream must be None, since ", to_text(tensor->device()),
             " has no streams");

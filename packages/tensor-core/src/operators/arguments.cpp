@@ -199,6 +199,7 @@ void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value)
       argument.kind = ArgumentKind::Scalar;
       break;
     case ParameterType::Int:
+      if (PyBool_Check(value)) wrong_type(call.op, i, "int", value);
       argument.i = parse_integer(call.op, i, value);
       argument.kind = ArgumentKind::Int;
       break;
@@ -288,8 +289,9 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
     if (given.values[i]) continue;
     given.values[i] = schema.parameters[i].default_value;
     if (given.values[i]) continue;
-    // view() of a tensor without dimensions
-    if (schema.variadic_first_list && i == positional - 1 && schema.positional_count == 2) {
+    // view() of a tensor without dimensions; dims have to be given
+    if (schema.variadic_first_list && i == positional - 1 && schema.positional_count == 2 &&
+        schema.parameters[i].name != "dims") {
       given.spread = owned(PyTuple_New(0));
       given.values[i] = given.spread.get();
       continue;

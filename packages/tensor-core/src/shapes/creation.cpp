@@ -227,8 +227,8 @@ void set_fill_uninitialized_memory(bool fills) {
 void empty_strided(Call& call) {
   namespace at = positions::empty_strided;
   const std::span<const int64_t> sizes = call.ints(at::size), strides = call.ints(at::stride);
-  check(sizes.size() == strides.size(), PyExc_RuntimeError,
-        "empty_strided(): mismatch in length of strides and shape: ", shown(strides), " and ", shown(sizes));
+  check(sizes.size() == strides.size(), PyExc_RuntimeError, "empty_strided(): dimensionality of sizes (", sizes.size(),
+        ") must match dimensionality of strides (", strides.size(), ")");
   check_sizes(sizes);
   for (int64_t stride : strides) {
     check(stride >= 0, PyExc_RuntimeError,

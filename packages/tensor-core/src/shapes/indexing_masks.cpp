@@ -131,8 +131,8 @@ IndexedShape normalize_indices(Call& call) {
     if (first < 0) first = d;
     last = d;
     ++given;
-    check(self.sizes[d] != 0 || expanded[d]->numel == 0, PyExc_IndexError, "index is out of bounds for dimension ", d,
-          " with size 0");
+    check(self.sizes[d] != 0 || expanded[d]->numel == 0, PyExc_IndexError,
+          "index is out of bounds for dimension with size 0: dimension ", d);
   }
   const bool adjacent = given == last - first + 1;
   IndexedShape result;

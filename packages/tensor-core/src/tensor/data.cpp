@@ -252,14 +252,26 @@ class Reader {
     return false;
   }
 
+  // A floating dtype holds integers of any length.
+  cb_scalar number_from(PyObject* data) {
+    if (wanted_ && kind_ >= Kind::Float && PyLong_Check(data)) {
+      const double value = PyLong_AsDouble(data);
+      if (value == -1.0 && PyErr_Occurred()) throw PythonError();
+      return {CB_SCALAR_FLOAT, 0, 0, value, 0, 0};
+    }
+    return scalar_from_object(data);
+  }
+
   void read_number(PyObject* data) {
     if (!is_number(data)) {
-      check(!is_text(data), PyExc_ValueError, "too many dimensions '", Py_TYPE(data)->tp_name, "'");
+      // The first entry decides about the dimensions, and a text is a sequence of texts.
+      check(!is_text(data) || position_ > 0, PyExc_ValueError, "too many dimensions '", Py_TYPE(data)->tp_name, "'");
+      check(!is_text(data), PyExc_TypeError, "new(): invalid data type '", Py_TYPE(data)->tp_name, "'");
       check(!is_sequence(data), PyExc_TypeError, "'", Py_TYPE(data)->tp_name,
             "' object cannot be interpreted as a number: the sequences are not nested equally deep");
       raise(PyExc_RuntimeError, "Could not infer dtype of ", Py_TYPE(data)->tp_name);
     }
-    const cb_scalar value = scalar_from_object(data);
+    const cb_scalar value = number_from(data);
     const bool plain = PyFloat_CheckExact(data) || PyLong_Check(data) || PyComplex_CheckExact(data);
     add(value, plain ? dtype_of_number(value) : dtype_of_numpy_scalar(data, value));
   }
@@ -564,10 +576,12 @@ PyMethodDef interop_methods[] = {
      "cannot."},
     {"__array__", with_keywords(tensor_array), METH_VARARGS | METH_KEYWORDS,
      "__array__(dtype=None, copy=None)\n\nThe protocol of numpy.asarray()."},
-    {"__complex__", tensor_complex, METH_NOARGS, "The value of a tensor of one element, as a Python complex."},
+    {"__complex__", tensor_complex, METH_NOARGS,
+     "__complex__($self, /)\n--\n\nThe value of a tensor of one element, as a Python complex."},
     {"__dlpack__", with_keywords(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nThe tensor as a DLPack capsule."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "__dlpack_device__()\n\nDLPack's device type and index."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\nDLPack's device type and index."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -191,6 +191,7 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
     item.part = Part::Bool;
     item.index = object == Py_True;
   } else if (is_tensor(object)) {
+    if (Py_TYPE(object) != tensor_type && takes_over(object)) throw ForeignKey{};
     classify_tensor(item, TensorRef::borrow(as_tensor(object)), self);
   } else if (PyFloat_Check(object) || PyComplex_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object)) {
     invalid_index(object);

@@ -14,7 +14,8 @@ Py_ssize_t tensor_len(PyObject* self) {
 int tensor_contains(PyObject* self, PyObject* element) {
   return guarded<>(-1, [&] {
     check(is_tensor(element) || is_number(element), PyExc_RuntimeError,
-          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", Py_TYPE(element)->tp_name);
+          "Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '", Py_TYPE(element)->tp_name,
+          "'>.");
     static Operator &equal = required_operator("eq"), &any = required_operator("any");
     const Ref<> matches = call_operator(equal, {self, element});
     const Ref<> found = call_operator(any, {matches.get()});

@@ -214,11 +214,17 @@ TensorRef empty(std::span<const int64_t> sizes, Dtype dtype, Device device) {
     if (small) numel *= std::max<int64_t>(size, 1);
   }
   if (!small) {
-    numel = product(sizes);
-    strides = contiguous_strides(sizes);
-    int64_t bytes;
-    check(!__builtin_mul_overflow(numel, int64_t{itemsize(dtype)}, &bytes), PyExc_RuntimeError,
+    bool overflow = false;
+    int64_t step = 1;
+    for (int64_t size : sizes.subspan(1)) overflow |= __builtin_mul_overflow(step, std::max<int64_t>(size, 1), &step);
+    const bool is_empty = std::ranges::find(sizes, 0) != sizes.end();
+    check(!overflow || !is_empty, PyExc_RuntimeError, "Stride calculation overflowed with sizes=", shown(sizes));
+    numel = 0;
+    overflow |= !is_empty && __builtin_mul_overflow(step, sizes[0], &numel);
+    int64_t bytes = 0;
+    check(!overflow && !__builtin_mul_overflow(numel, int64_t{itemsize(dtype)}, &bytes), PyExc_RuntimeError,
           "Storage size calculation overflowed with sizes=", shown(sizes));
+    strides = contiguous_strides(sizes);
   } else {
     for (int64_t size : sizes) {
       if (size == 0) numel = 0;

@@ -367,7 +367,7 @@ PyMethodDef own_methods[] = {
      },
      METH_NOARGS, "For functions that return several views: this is one of them. Returns the tensor."},
     {"_is_view", [](PyObject* self, PyObject*) { return PyBool_FromLong(as_tensor(self)->base != nullptr); },
-     METH_NOARGS, "Whether the tensor is a view of another."},
+     METH_NOARGS, "_is_view($self, /)\n--\n\nWhether the tensor is a view of another."},
     {"_set_history", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_history)), METH_FASTCALL,
      "_set_history(node, output_number=0)\n\nFor the tape: this tensor is a result of that node."},
     {"_clear_history", clear_history, METH_NOARGS, "For the tape: this tensor is a leaf that requires no grad."},

@@ -189,7 +189,7 @@ PyObject* absolute(PyObject* a) {
   return unary(Abs, a);
 }
 PyObject* invert(PyObject* a) {
-  if (!is_integral(as_tensor(a)->dtype)) {
+  if (!is_integral(as_tensor(a)->dtype) && !overrides_functions(a)) {
     PyErr_Format(PyExc_TypeError,
                  "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on %s",
                  name(as_tensor(a)->dtype));

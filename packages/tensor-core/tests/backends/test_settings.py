@@ -46,7 +46,7 @@ def test_determinism_is_kept(set_up, asked, warn_only, mode):
 
 
 def test_determinism_is_checked():
-    with pytest.raises(TypeError, match="argument 'mode' must be bool, not int"):
+    with pytest.raises(TypeError, match=r"argument 'mode' \(position 1\) must be bool, not int"):
         candelabra.use_deterministic_algorithms(1)
     with pytest.raises(RuntimeError, match="expected one of `default`, `warn`, `error`, but got x"):
         candelabra.set_deterministic_debug_mode("x")

@@ -33,6 +33,11 @@ CASES = {
         "it will be required to pass the indexing argument",
     ),
     "from_numpy": (lambda: candelabra.from_numpy(READ_ONLY), "NumPy array is not writable"),
+    "frombuffer": (lambda: candelabra.frombuffer(b"ab", dtype=candelabra.uint8), "The given buffer is not writable"),
+    "random_ from": (lambda: candelabra.ones(2).random_(-(2**25), 1), r"from is out of bounds \[-\(2\^24\), 2\^24\]"),
+    "random_ to": (lambda: candelabra.ones(2).random_(0, 2**25), "to - 1 is out of bounds"),
+    "stft": (lambda: candelabra.stft(candelabra.ones(8), 4, return_complex=True), "A window was not provided"),
+    "istft": (lambda: candelabra.istft(COMPLEX.expand(3, 4), 4), "A window was not provided"),
     "out=": (lambda: candelabra.add(MATRIX, 1, out=candelabra.ones(2)), r"resized since it had shape \[2\]"),
     "nuclear_norm": (lambda: candelabra.nuclear_norm(MATRIX), "nuclear_norm is deprecated"),
     "frobenius_norm": (lambda: candelabra.frobenius_norm(MATRIX, (0, 1)), "frobenius_norm is deprecated"),
@@ -52,6 +57,8 @@ def test_warns_once_at_the_line_that_called(name):
 
 
 QUIET = {
+    "frombuffer": lambda: candelabra.frombuffer(bytearray(b"ab"), dtype=candelabra.uint8),
+    "random_": lambda: candelabra.ones(2).random_(0, 2**24),
     "tensor(list)": lambda: candelabra.tensor([1.0]),
     "T of a matrix": lambda: MATRIX.T,
     "T of a vector": lambda: candelabra.ones(2).T,

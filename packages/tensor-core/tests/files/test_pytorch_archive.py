@@ -210,6 +210,15 @@ def tensor_text(offset, size, stride, storage=b"ctorch\nFloatStorage\n"):
     )
 
 
+def test_storages_that_are_of_no_tensor():
+    matrix = c.tensor([[1.0, 2.0], [3.0, 4.0]])
+    text = tensor_text(1, (3,), (1,))
+    begin, end = text.index(b"(X\x07\x00\x00\x00storage"), text.index(b"tQ") + 2
+    made = c.load(archive_of(b"\x80\x02" + text[begin:end] + b"."))
+    assert type(made) is c.storage.TypedStorage
+    assert (made.dtype, made.nbytes()) == (c.float32, matrix.untyped_storage().nbytes())
+
+
 def test_tensors_by_hand():
     assert c.load(archive_of(tensor_text(1, (3,), (1,)))).shape == (3,)
     assert c.load(archive_of(tensor_text(0, (2, 2), (0, 1)))).stride() == (0, 1)

@@ -132,3 +132,12 @@ def test_the_dtype_of_gradients():
     x.grad_dtype = candelabra.float64
     with pytest.raises(NotImplementedError, match="a gradient has the dtype of its tensor"):
         x.grad_dtype = candelabra.float32
+
+
+def test_copies_share_as_the_originals_do():
+    x = candelabra.ones(3)
+    tensor, view, typed, memory = copy.deepcopy([x, x[1:], x.storage(), x.untyped_storage()])
+    tensor.add_(1)
+    assert typed.tolist() == [2.0] * 3
+    assert view.tolist() == [2.0] * 2
+    assert memory.data_ptr() == tensor.data_ptr() != x.data_ptr()

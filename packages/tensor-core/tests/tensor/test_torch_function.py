@@ -416,6 +416,7 @@ def test_lists():
     assert {candelabra.zeros, candelabra.tensor, candelabra.manual_seed} <= ignored
     testing = overrides.get_testing_overrides()
     assert not ignored & set(testing)
+    assert {candelabra.hstack, candelabra.atleast_1d, candelabra.sym_max, Tensor._base.__get__} <= set(testing)
     assert list(inspect.signature(testing[candelabra.add]).parameters) == ["input", "other", "alpha"]
     assert list(inspect.signature(testing[candelabra.linalg.norm]).parameters)[:2] == ["A", "ord"]
 
@@ -451,6 +452,40 @@ def test_every_function_asks():
         if not (isinstance(found, tuple) and found[1] == (Foreign,)):
             missing.append((resolve_name(function), found))
     assert missing == []
+
+
+def test_an_index_of_a_subclass_is_asked():
+    class Answering(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+
+    index = candelabra.tensor([0]).as_subclass(Answering)
+    plain = candelabra.tensor([0]).as_subclass(Plain)
+    assert type(candelabra.ones(2)[plain]) is Plain
+    assert candelabra.ones(2)[index] is Tensor.__getitem__
+    assert candelabra.ones(2, 2)[0, index] is Tensor.__getitem__
+
+
+def test_methods_of_subclasses_are_asked():
+    class Answering(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1
+
+    x = candelabra.ones(2).as_subclass(Answering)
+    assert (~x, x._is_view()) == (-1, -1)
+    assert list(inspect.signature(Tensor.__complex__).parameters) == ["self"]
+
+
+def test_a_mode_is_no_class_method():
+    class Mode(overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"), Mode():
+        pass
 
 
 def test_is_tensor_method_or_property():

@@ -8,6 +8,7 @@ methods to tensors.
 import importlib
 
 from candelabra import Tensor
+from candelabra.composite.registration import overridable
 
 from . import derivatives, graph, hooks, inplace, recording
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
@@ -43,9 +44,12 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-Tensor.backward = backward_of_tensor
-Tensor.register_hook = hooks.register_hook
-Tensor.register_post_accumulate_grad_hook = hooks.register_post_accumulate_grad_hook
-Tensor.retain_grad = hooks.retain_grad
+for _name, _method in (
+    ("backward", backward_of_tensor),
+    ("register_hook", hooks.register_hook),
+    ("register_post_accumulate_grad_hook", hooks.register_post_accumulate_grad_hook),
+    ("retain_grad", hooks.retain_grad),
+):
+    setattr(Tensor, _name, overridable(_name, _method, method=True))
 recording.install()
 inplace.install()

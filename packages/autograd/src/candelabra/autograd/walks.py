@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .engine import Walk, edge_of, walk_back
 from .fitting import fit, like
@@ -47,7 +47,8 @@ def first_gradient(number: int, tensor: Tensor, grad: Any, batched: bool = False
 
 
 def _sequence(values: Any) -> tuple[Any, ...]:
-    return (values,) if isinstance(values, Tensor) or values is None or _is_gradient_edge(values) else tuple(values)
+    single = isinstance(values, Tensor) or values is None or _is_gradient_edge(values)
+    return (values,) if single or hasattr(values, "__torch_function__") else tuple(values)
 
 
 def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...]) -> list[tuple[Edge, Tensor]]:
@@ -213,6 +214,14 @@ def grad(
     >>> candelabra.autograd.grad(first, x)
     (tensor(18.),)
     """
+    roots, targets = _sequence(outputs), _sequence(inputs)
+    if _C.has_torch_function(roots + targets):
+        found: Any = _C.handle_torch_function(
+            grad, roots + targets, roots, targets, grad_outputs=grad_outputs, retain_graph=retain_graph,
+            create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused,
+            is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+        )  # fmt: skip
+        return found  # type: ignore[no-any-return]
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -223,7 +232,6 @@ def grad(
         raise ValueError(
             "only_inputs=False is not supported: use candelabra.autograd.backward to accumulate into all leaves"
         )
-    roots, targets = _sequence(outputs), _sequence(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     for number, target in enumerate(targets):

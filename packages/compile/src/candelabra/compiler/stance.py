@@ -112,7 +112,7 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
-    if hasattr(type(fn), "named_parameters"):
+    if hasattr(fn if isinstance(fn, type) else type(fn), "named_parameters"):
         # A module stays what it is; its calls are disabled.
         fn.forward = disable(fn.forward, recursive, reason=reason)  # type: ignore[attr-defined]
         return fn

@@ -31,16 +31,16 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     >>> broadcast_all(candelabra.zeros(2), 1.0)
     (tensor([0., 0.]), tensor([1., 1.]))
     """
-    if not all(isinstance(value, Tensor | Number) for value in values):
+    if not all(isinstance(value, Number) or hasattr(value, "__torch_function__") for value in values):
         raise ValueError("Input arguments must all be instances of Number or candelabra.Tensor.")
     tensors = [value for value in values if isinstance(value, Tensor)]
-    if len(tensors) != len(values):
+    if any(isinstance(value, Number) for value in values):
         if tensors:
             dtype, device = tensors[0].dtype, tensors[0].device
         else:
             dtype, device = candelabra.get_default_dtype(), None
         values = tuple(
-            value if isinstance(value, Tensor) else candelabra.tensor(value, dtype=dtype, device=device)
+            candelabra.tensor(value, dtype=dtype, device=device) if isinstance(value, Number) else value
             for value in values
         )
     return tuple(candelabra.broadcast_tensors(*values))

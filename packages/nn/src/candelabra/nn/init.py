@@ -16,6 +16,7 @@ from typing import Any, ParamSpec
 
 import candelabra
 from candelabra import Tensor, no_grad
+from candelabra.composite.registration import overridable
 
 P = ParamSpec("P")
 _state = threading.local()
@@ -52,6 +53,12 @@ def _fills(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
         return function(*args, **kwargs)
 
     return fill
+
+
+def _overridable(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Let ``__torch_function__`` of the tensor's class take over a function."""
+    made: Any = overridable(function.__name__, function)
+    return made  # type: ignore[no-any-return]
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -99,6 +106,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
+@_overridable
 @_fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with samples from the uniform distribution on [a, b).
@@ -114,6 +122,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_overridable
 @_fills
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with samples from the normal distribution."""
@@ -146,6 +155,7 @@ def trunc_normal_(
         return tensor.clamp_(a, b)
 
 
+@_overridable
 @_fills
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
@@ -249,6 +259,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
+@_overridable
 @_fills
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None

@@ -142,7 +142,8 @@ def ifft(
 
 def _check_real(name: str, input: Tensor) -> None:
     if isinstance(input, _C.Tensor) and input.dtype.is_complex:
-        raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype}")
+        kind = "real-valued" if name[-1] in "2n" else "real"
+        raise RuntimeError(f"{name} expects a {kind} input tensor, but got {input.dtype}")
 
 
 def rfft(

@@ -88,6 +88,8 @@ class _Storages:
         self.loaded: dict[str, Any] | None = None
 
     def __call__(self, pid: Any) -> Bytes:
+        if isinstance(pid, tuple):  # texts of Python 2 that are read with encoding="bytes"
+            pid = tuple(part.decode("latin-1") if isinstance(part, bytes) else part for part in pid)
         if (
             not isinstance(pid, tuple)
             or len(pid) not in (5, 6)

@@ -10,12 +10,13 @@ from candelabra import _C
 from candelabra.absent import REASONS
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
+from candelabra.storage import TypedStorage
 
 from . import allowing, plain_objects
 from .errors import FileError, UnsafeFileError
 from .limits import Budget
 from .places import leaf, meta_tensor, named_device, parameter, typed_tensor, whole
-from .unpickler import EXTRA_LEAVES, Allowed, Machine, Named, set_attributes, set_state, verified
+from .unpickler import EXTRA_LEAVES, FINISHED, Allowed, Machine, Named, set_attributes, set_state, verified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,15 +66,20 @@ class StorageClass(Named):
         self.dtype = dtype
 
 
-class Bytes:
+class Bytes(TypedStorage):
     """A storage in a pickle: its bytes as a tensor, and its dtype."""
-
-    __slots__ = ("dtype", "flat")
-    name = "a storage that is of no tensor"
 
     def __init__(self, flat: Tensor | None, dtype: Any) -> None:
         self.flat = flat
         self.dtype = dtype
+
+    def finish(self) -> None:
+        """Become the storage itself, which is in the file besides those of tensors."""
+        if self.flat is not None:
+            whole, begin, length = self.flat.untyped_storage(), self.flat.storage_offset(), self.flat.numel()
+            self._untyped_storage = whole if length == whole.nbytes() else whole[begin : begin + length]
+            del self.flat
+            self.__class__ = TypedStorage  # type: ignore[assignment]
 
 
 class Objects:
@@ -308,6 +314,7 @@ class Objects:
 
 
 EXTRA_LEAVES.add(type(strided))
+FINISHED[Bytes] = Bytes.finish
 
 
 def _size(numbers: Any = ()) -> Any:

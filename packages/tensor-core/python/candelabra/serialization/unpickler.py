@@ -484,6 +484,8 @@ def verified(found: Any, machine: Machine) -> Any:
             waiting.extend(value)
         elif type(value) in EXTRA_LEAVES:
             continue
+        elif type(value) in FINISHED:
+            FINISHED[type(value)](value)
         elif type(value) in ATTRIBUTED:
             waiting.extend(vars(value).values())
         elif value is _MARK:
@@ -500,6 +502,8 @@ def verified(found: Any, machine: Machine) -> Any:
 
 #: Types of further values that :func:`verified` accepts.
 EXTRA_LEAVES: set[type] = set()
+#: Types of values that it accepts, and what completes them when the pickle has run.
+FINISHED: dict[type, Callable[[Any], None]] = {}
 #: Types of values that it accepts if their attributes are accepted.
 ATTRIBUTED: set[type] = set()
 #: What sets the state of values of these types.

@@ -78,7 +78,7 @@ if not TYPE_CHECKING:
         for name in family.__all__
     )  # fmt: skip
 
-    for _name in __all__:
+    for _name in (*__all__, "affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"):
         if type(globals()[_name]).__name__ == "function":
             globals()[_name] = _public = overridable(_name, globals()[_name])
             _public.__module__ = __name__  # pickle looks the function up in this module

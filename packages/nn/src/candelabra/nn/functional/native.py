@@ -10,6 +10,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, ops
+from candelabra.composite.registration import overridable
 
 from . import distance, distance_loss, loss, loss_sequence, normalization
 from .dropout import alpha_dropout as _alpha_dropout
@@ -575,3 +576,7 @@ __all__ = [
     "native_group_norm", "native_layer_norm", "norm_except_dim", "pdist", "poisson_nll_loss", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
     "rnn_tanh_cell", "segment_reduce", "triplet_margin_loss",
 ]  # fmt: skip
+
+for _name in __all__:
+    globals()[_name] = _public = overridable(_name, globals()[_name])
+    _public.__module__ = __name__  # pickle looks the function up in this module

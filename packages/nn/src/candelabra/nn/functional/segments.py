@@ -169,7 +169,7 @@ def segment_reduce(
     where = segment.reshape(*segment.shape, *inner).expand(data.shape)
     method = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
     if not data.numel():
-        result = base
+        result = base + wide.sum()  # 0; the gradient of nothing is of data's shape
     elif method != "sum" and ((wide.requires_grad and is_grad_enabled()) or is_differentiated_outside(wide)):
         result = _differentiable(base, axis, where, wide, method)
     else:

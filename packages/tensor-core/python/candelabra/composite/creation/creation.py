@@ -39,7 +39,7 @@ def finish(made: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tenso
     if pin_memory:
         made = import_module("candelabra.accelerator").pinned_copy(made)
     if requires_grad:
-        made.requires_grad = True
+        made.requires_grad_()
     return made
 
 
@@ -74,7 +74,7 @@ def memory_for(
     if dtype is not None and out.dtype is not dtype:
         raise RuntimeError(f"{name}(): dtype {dtype} does not match dtype of out parameter ({out.dtype})")
     if requires_grad and not (out.dtype.is_floating_point or out.dtype.is_complex):
-        raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
+        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     resized = tuple(_index(n) for n in size)
     if tuple(out.shape) != resized:
         _C.give_to_out(name, out, _empty(resized, dtype=out.dtype, device=out.device))

@@ -159,8 +159,18 @@ def asarray(
         shares = False
         made = _C.tensor_from_data(obj, dtype, device)
     converted = made.to(device=device, dtype=dtype) if dtype is not None or device is not None else made
-    if copy is False and (not shares or converted is not made):
-        raise ValueError("asarray(): can't alias this data with the given dtype and device; use copy=None")
+    if copy is False and not shares:
+        if type(obj).__module__ == "numpy":
+            raise RuntimeError("asarray(): can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray.")
+        raise ValueError("asarray(): can't alias arbitrary sequence into a tensor; use copy=None")
+    if copy is False and converted is not made:
+        if made.device != converted.device:
+            raise ValueError(
+                f"asarray(): can't alias tensor from device '{made.device}' to '{converted.device}'; use copy=None"
+            )
+        raise ValueError(
+            f"asarray(): can't alias tensor with dtype '{made.dtype}' into dtype '{converted.dtype}'; use copy=None"
+        )
     if copy and converted is made and shares:
         converted = OPERATORS["clone"](made)
     if isinstance(obj, _C.Tensor) and not requires_grad and converted.requires_grad:
@@ -236,7 +246,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     Parameters
     ----------
     buffer
-        A writable buffer, such as a bytearray.
+        A writable buffer, such as a bytearray. One that is not writable is copied.
     dtype : dtype
         The dtype of the elements.
     count : int
@@ -245,6 +255,11 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
         Bytes to skip.
     requires_grad : bool
         Whether autograd records operations on the result.
+
+    Warns
+    -----
+    UserWarning
+        If the buffer is not writable.
 
     Examples
     --------
@@ -276,6 +291,10 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
                 f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({itemsize})"
             )
         count = (length - offset) // itemsize
+    if view.readonly:
+        _C.warn(
+            "The given buffer is not writable, and tensors always are: its elements are copied. Pass a bytearray to share them."
+        )
     raw = numpy.frombuffer(view, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
     made = _shared_or_copied(raw)
     return finish(made if dtype is _C.uint8 else OPERATORS["view_dtype"](made, dtype), requires_grad)

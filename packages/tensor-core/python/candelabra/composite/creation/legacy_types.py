@@ -139,7 +139,7 @@ def set_default_tensor_type(t: Any) -> None:
     if not dtype.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, but got {t!r}")
     _C.warn(
-        "set_default_tensor_type() is deprecated, please use set_default_dtype() and set_default_device() as alternatives."
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
     _C.set_default_dtype(dtype)
     _C.set_default_device(device)

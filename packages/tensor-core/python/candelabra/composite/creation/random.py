@@ -72,6 +72,11 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Ten
     tensor([1., 1.])
     """
     from_ = names.pop("from", from_)
+    most = _LARGEST.get(self.dtype)
+    if most is not None and to - from_ > most:
+        raise RuntimeError(
+            f"uniform_ expects to-from to be at most {most} for {self.dtype}, but found to={to} and from={from_}, whose difference exceeds it"
+        )
     return _uniform_(self, from_, to, **names)
 
 
@@ -424,7 +429,7 @@ def normal(
     mean, std : float or Tensor
         Tensors are broadcast to one shape.
     size : sequence of int, optional
-        The sizes; only if both are numbers.
+        The sizes; only if `std` is a number, and `mean` a number or a tensor without dimensions.
     generator : Generator, optional
         The random generator; by default the device's.
     out, dtype, device, requires_grad
@@ -446,7 +451,14 @@ def normal(
         )
         return finish(made, requires_grad)
     if size is not None:
-        raise TypeError("normal() takes 'size' only where mean and std are numbers")
+        if isinstance(std, _C.Tensor):
+            raise TypeError("normal() takes 'size' only where std is a number, and mean a number or a tensor without dimensions")
+        if std < 0:
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        if mean.ndim:
+            raise TypeError("normal() takes 'size' only where mean is a number or a tensor without dimensions")
+        mean = mean.expand(size)
+        tensors = [mean]
     if isinstance(std, _C.Tensor) and std.numel() and any_holds(std < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     shape = broadcast_shape(*(t.shape for t in tensors))
@@ -515,6 +527,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     _check_bounds(self.dtype, low, high)
+    _warn_of_precision(self.dtype, low, high)
     return _random_range_(self, low, high, generator=generator)
 
 
@@ -539,12 +552,28 @@ def _check_bounds(dtype: dtype, low: int, high: int) -> None:
         raise RuntimeError(f"to - 1 is out of bounds for {name}")
 
 
+def _warn_of_precision(dtype: dtype, low: int, high: int) -> None:
+    """Warn where a floating dtype does not hold all the integers of a range."""
+    if not dtype.is_floating_point:
+        return
+    most = _EXACT[dtype]
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if not -most <= bound <= most:
+            digits = most.bit_length() - 1
+            _C.warn(
+                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {dtype} can support discrete uniform "
+                "distribution only within this range."
+            )
+
+
 # The C++ types as PyTorch's messages name them, of dtypes that do not hold all of int64.
 _C_NAMES = {
     _C.bool: "bool", _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
     _C.uint16: "short unsigned int", _C.uint32: "unsigned int", _C.float16: "c10::Half",
 }  # fmt: skip
 _C_LIMITS = {_C.float16: 65504}
+# The largest numbers.
+_LARGEST = {_C.float16: 65504.0, _C.float32: (2 - 2.0**-23) * 2.0**127, _C.float64: (2 - 2.0**-52) * 2.0**1023}
 # The dtype represents all integers up to these.
 _EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
 

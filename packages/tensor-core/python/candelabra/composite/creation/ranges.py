@@ -216,6 +216,14 @@ def range_(
     )
 
 
+def _check_inferred(name: str, start: Number, end: Number, dtype: dtype | None) -> None:
+    """Raise where complex ends are given and a dtype that is not complex."""
+    if dtype is not None and not dtype.is_complex and (isinstance(start, complex) or isinstance(end, complex)):
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {_C.get_default_dtype().to_complex()} can't be safely cast to passed dtype {dtype}"
+        )
+
+
 @function(method=False)
 def linspace(
     start: Number,
@@ -248,6 +256,7 @@ def linspace(
     """
     check_layout(layout, "linspace")
     start, end = _plain(start), _plain(end)
+    _check_inferred("linspace", start, end, dtype)
     if dtype is None and out is None:
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
@@ -296,9 +305,11 @@ def logspace(
     check_layout(layout, "logspace")
     if requires_grad and out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
         raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
+    start, end = _plain(start), _plain(end)
+    _check_inferred("logspace", start, end, dtype)
     wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
     # In double precision, so that powers that are integers are exact.
-    start, end = _whole_ends(wanted, _plain(start), _plain(end))
+    start, end = _whole_ends(wanted, start, end)
     exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
     result = OPERATORS["_to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
     return finish(
@@ -323,7 +334,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise RuntimeError(f"x must be a one-dimensional tensor, but got {x.ndim} dimensions")
     count = x.numel() if N is None else N
     if count < 0:
-        raise RuntimeError("N must be non-negative")
+        raise RuntimeError("N must be non-negative.")
     powers = _arange(0, count, 1, dtype=_C.int64, device=x.device)
     if not increasing:
         powers = OPERATORS["flip"](powers, (0,))

@@ -193,6 +193,10 @@ def _check_lengths(shown: str, length: int, n_fft: int, hop: int, win: int, wind
         )
 
 
+_NO_WINDOW = "A window was not provided. A rectangular window will be applied. "
+_NO_WARNING = "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+
+
 @function()
 def stft(
     input: Tensor,
@@ -256,6 +260,11 @@ def stft(
     if window is not None and window.device != input.device:
         raise RuntimeError(
             f"stft input and window must be on the same device but got self on {input.device} and window on {window.device}"
+        )
+    if window is None:
+        _C.warn(
+            f"{_NO_WINDOW}It is known to cause spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
+            f"recommended to reduce spectral leakage. {_NO_WARNING}"
         )
     is_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
@@ -386,6 +395,8 @@ def istft(
         raise RuntimeError(
             f"istft input and window must be on the same device but got self on {input.device} and window on {window.device}"
         )
+    if window is None:
+        _C.warn(f"{_NO_WINDOW}Please provide the same window used by stft to make the inversion lossless. {_NO_WARNING}")
     if not input.dtype.is_complex:
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."

@@ -93,11 +93,12 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
         made = _cloned_wrapper(self)
     else:
         storage = self.untyped_storage()
-        key = ("candelabra storage", id(storage))
+        key = ("candelabra memory", storage._cdata)  # as the storage's own __deepcopy__ has it
         if key not in memo:
-            # The memo also keeps the storage, so that its id is not reused meanwhile.
-            memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)))
-        made = tensor_on(memo[key][1], self.dtype, self.shape, self.stride(), self.storage_offset())
+            # The memo also keeps the storage, so that its number is not used again meanwhile.
+            memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)).untyped_storage())
+        whole = _C.tensor_on_storage(memo[key][1], _C.uint8)
+        made = tensor_on(whole, self.dtype, self.shape, self.stride(), self.storage_offset())
         made = as_class(type(self), made, self.requires_grad)
     memo[id(self)] = made
     for name, value in slots_of(self).items():
@@ -201,7 +202,7 @@ def restored_tensor(
 @function(name="__format__", package=False)
 def format_tensor(self: Tensor, specification: str) -> str:
     """Format a zero-dimensional tensor as a Python number."""
-    if self.ndim == 0 and type(self) is _Tensor:
+    if self.ndim == 0 and not self.is_meta and type(self) is _Tensor:
         return format(self.item(), specification)
     return object.__format__(self, specification)
 
@@ -278,8 +279,12 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
     size = tuple(python_operator.index(n) for n in sizes_of(sizes))
     if any(n < 0 for n in size):
         raise RuntimeError(f"resize_(): sizes must not be negative, but got {list(size)}")
-    strides = strides_in(size, memory_format, "resize_")
     needed = prod(size)
+    if needed * self.dtype.itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
+    if not needed and prod(max(n, 1) for n in size[1:]) >= 2**63:
+        raise RuntimeError(f"Stride calculation overflowed with sizes={list(size)}")
+    strides = strides_in(size, memory_format, "resize_")
     held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
     if needed > held:
         grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)

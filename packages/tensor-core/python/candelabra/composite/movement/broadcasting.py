@@ -105,13 +105,17 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     if not tensors:
-        raise ValueError("meshgrid expects a non-empty TensorList")
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         _C.warn("candelabra.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'candelabra.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
         if t.ndim > 1:
             raise RuntimeError(
                 f"candelabra.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of {t.ndim} dimensions"

@@ -176,6 +176,10 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
     tensor([[1, 3],
             [2, 4]])
     """
+    if indices.dtype is not _C.int64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype}; convert it with .to(candelabra.int64)"
+        )
     if dim is None:
         input, indices, axis = reshape(input, -1), reshape(indices, -1), 0
     else:
@@ -581,6 +585,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is _C.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, int) and not (hasattr(shape, "__len__") and not isinstance(shape, _C.Tensor)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     total = 1
     for n in sizes:

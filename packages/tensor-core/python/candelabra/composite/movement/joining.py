@@ -416,7 +416,7 @@ def block_diag(*tensors: Any) -> Tensor:
     for i, block in enumerate(blocks):
         if block.ndim > 2:
             raise RuntimeError(
-                f"block_diag(): Input tensors must have 2 or fewer dimensions. Input {i} has {block.ndim} dimensions"
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {block.ndim} dimensions"
             )
     width = sum(block.shape[1] for block in blocks)
     first = blocks[0] if blocks else None

@@ -123,6 +123,14 @@ def diff(
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     axis = wrap_dim(dim, input.ndim)
+    for part in (prepend, append):
+        if part is not None and any(
+            given != size for d, (given, size) in enumerate(zip(part.shape, input.shape)) if d != axis
+        ):
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; "
+                f"input.size: {list(input.shape)}, but got {list(part.shape)}"
+            )
     if n == 0:
         result = OPERATORS["clone"](input)
         return result if out is None else _C.give_to_out("diff", out, result)

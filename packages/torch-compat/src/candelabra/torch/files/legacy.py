@@ -52,6 +52,11 @@ class _Stream:
         return found
 
 
+def _text(part: Any) -> Any:
+    """Return a text of Python 2 that was read with ``encoding="bytes"``."""
+    return part.decode("ascii") if isinstance(part, bytes) else part
+
+
 class _Storages:
     """The storages that a pickle names, with the host memory that is still to be filled."""
 
@@ -63,9 +68,10 @@ class _Storages:
     def __call__(self, pid: Any) -> Any:
         if isinstance(pid, tuple) and pid[:1] == ("module",):
             return pid[1]  # a class of modules, with its source
-        if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
+        if not isinstance(pid, tuple) or len(pid) not in (5, 6) or _text(pid[0]) != "storage":
             raise FileError(f"Unknown saved id type: {pid!r}")
         kind, key, location, count = pid[1:5]
+        location = _text(location)
         dtype = kind.dtype if isinstance(getattr(kind, "dtype", None), candelabra.dtype) else candelabra.uint8
         if key not in self._known:
             memory: list[memoryview] = [memoryview(b"")]

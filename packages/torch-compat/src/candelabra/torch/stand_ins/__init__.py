@@ -32,9 +32,11 @@ FILES = {
     "_export.wrappers": "internals.export_wrappers",
     "_functorch.vmap": "internals.functorch",
     "_guards": "internals.guards",
+    "_prims_common": "internals.prims_common",
     "_subclasses.fake_tensor": "internals.fake_names",
     "_tensor_str": "internals.tensor_text",
     "_utils": "internals.common",
+    "_utils_internal": "internals.paths",
     "amp.autocast_mode": "autocasting",
     "ao": "ao.package",
     "ao.quantization": "ao.quantization",
@@ -89,8 +91,10 @@ FILES = {
     "types": "types",
     "utils._contextlib": "internals.contextlib_names",
     "utils._cxx_pytree": "optree",
+    "utils._device": "internals.device_context",
     "utils._foreach_utils": "internals.foreach_names",
     "utils._pytree": "pytree",
+    "utils._traceback": "internals.tracebacks",
     "utils.bundled_inputs": "bundled_inputs",
     "utils.data._utils": "data.utils",
     "utils.data._utils.collate": "data.collate",
@@ -137,7 +141,7 @@ def counterpart(module: str) -> str:
     known = module
     while known and known not in COUNTERPARTS:
         known = known.rpartition(".")[0]
-    place = COUNTERPARTS[known] + module[len(known) :] if known else module
+    place = (COUNTERPARTS[known] + module[len(known) :]).lstrip(".") if known else module
     return f"candelabra.{place}" if place else "candelabra"
 
 

@@ -179,6 +179,10 @@ class PyTorchFileWriter:
         self._writer.add(f"{self._name}/{name}", view[:size])
         self._records[name] = zlib.crc32(view[:size])
 
+    def write_record_metadata(self, name: str, size: int) -> None:
+        """Reserve the space of a record, which is written later; until then it holds zeros."""
+        self.write_record(name, bytes(size), size)
+
     def write_end_of_file(self) -> None:
         """Write the version, the order of bytes and the directory of the archive."""
         if self._writer is None:

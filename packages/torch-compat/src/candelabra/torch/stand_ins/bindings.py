@@ -32,6 +32,8 @@ __all__ = [
     "_ExcludeDispatchKeyGuard",
     "_TensorBase",
     "_TensorMeta",
+    "_DisableTorchDispatch",
+    "_EnableTorchFunction",
     "_TorchFunctionState",
     "_are_functorch_transforms_active",
     "_dispatch_has_kernel",
@@ -42,6 +44,8 @@ __all__ = [
     "_get_torch_function_state",
     "_get_tracing_state",
     "_is_fwd_grad_enabled",
+    "_is_alias_of",
+    "_is_torch_function_all_disabled",
     "_is_torch_function_enabled",
     "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
@@ -118,6 +122,43 @@ def _get_dispatch_stack_at(level: int) -> Any:
 
 def _is_torch_function_enabled() -> bool:
     return _C.torch_function_state() == 0
+
+
+def _is_torch_function_all_disabled() -> bool:
+    return _C.torch_function_state() == 2
+
+
+class _DisableTorchDispatch:
+    """Neither modes nor classes are asked for operators on this thread while the object lives."""
+
+    def __init__(self) -> None:
+        self._before: bool | None = _C.set_torch_dispatch_enabled(False)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        self.__del__()
+
+    def __del__(self) -> None:
+        if self._before is not None:
+            _C.set_torch_dispatch_enabled(self._before)
+            self._before = None
+
+
+class _EnableTorchFunction:
+    """Overrides are called on this thread while the object lives."""
+
+    def __init__(self) -> None:
+        self._before = _C.set_torch_function_state(0)
+
+    def __del__(self) -> None:
+        _C.set_torch_function_state(self._before)
+
+
+def _is_alias_of(first: Tensor, second: Tensor) -> bool:
+    """Return whether two tensors have the same storage."""
+    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
 
 
 class _TorchFunctionState(enum.Enum):

@@ -17,6 +17,8 @@ _DISTRIBUTIONS = {
 COUNTERPARTS = {
     "_C._nn": "nn.functional",
     "_functorch.vmap": "autograd.transforms.vmap",
+    # PyTorch's reference implementations have the names and the results of the operators.
+    "_refs": "",
     "_subclasses": "fake_tensor",
     "_subclasses.fake_tensor": "fake_tensor",
     "amp.autocast_mode": "amp",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import struct
 import tempfile
@@ -18,10 +19,11 @@ from ..files.loading import load
 from ..files.rebuilding import _get_layout
 from ..files.saving import DEFAULT_PROTOCOL, save
 from ..files.versions import check_module_version_greater_or_equal
+from .archives import PyTorchFileReader, PyTorchFileWriter
 
 __all__ = [
     "DEFAULT_PROTOCOL", "INT_SIZE", "LONG_SIZE", "MAGIC_NUMBER", "PROTOCOL_VERSION", "SHORT_SIZE", "SourceChangeWarning", "StorageType",
-    "_get_layout", "_is_zipfile", "check_module_version_greater_or_equal", "default_restore_location", "load", "location_tag", "mkdtemp",
+    "_get_layout", "_is_zipfile", "_open_file_like", "_open_zipfile_reader", "_open_zipfile_writer", "check_module_version_greater_or_equal", "default_restore_location", "load", "location_tag", "mkdtemp",
     "normalize_storage_type", "register_package", "save", "storage_to_tensor_type", "validate_cuda_device", "validate_hpu_device",
 ]  # fmt: skip
 
@@ -47,6 +49,34 @@ class StorageType:
 
     def __str__(self) -> str:
         return f"StorageType(dtype={self.dtype})"
+
+
+@contextlib.contextmanager
+def _open_file_like(name_or_buffer: Any, mode: str) -> Iterator[Any]:
+    """Open a path; a file or a buffer is flushed afterwards if it is written."""
+    if isinstance(name_or_buffer, str | os.PathLike):
+        with open(name_or_buffer, mode) as opened:
+            yield opened
+        return
+    yield name_or_buffer
+    if "w" in mode:
+        name_or_buffer.flush()
+
+
+@contextlib.contextmanager
+def _open_zipfile_reader(name_or_buffer: Any) -> Iterator[PyTorchFileReader]:
+    """Open an archive to read its records."""
+    yield PyTorchFileReader(name_or_buffer)
+
+
+@contextlib.contextmanager
+def _open_zipfile_writer(name_or_buffer: Any) -> Iterator[PyTorchFileWriter]:
+    """Open an archive to write records; it is complete when the context ends."""
+    writer = PyTorchFileWriter(name_or_buffer)
+    yield writer
+    writer.write_end_of_file()
+    if hasattr(name_or_buffer, "flush"):
+        name_or_buffer.flush()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,159 @@
+"""Private modules of PyTorch, from which programs import, do what PyTorch's do."""
+
+import io
+import os
+import traceback
+import warnings
+
+import pytest
+
+import candelabra
+from candelabra.torch import install, uninstall
+
+
+@pytest.fixture(autouse=True)
+def torch():
+    install()
+    import torch
+
+    yield torch
+    uninstall()
+
+
+def test_references_are_the_operators(torch):
+    import torch._refs.nn.functional
+
+    assert torch._refs.sum(torch.ones(3)).item() == 3.0
+    assert torch._refs.fft.fft(torch.ones(2)).tolist() == [2.0, 0.0]
+    assert torch._refs.linalg.vector_norm(torch.ones(4)).item() == 2.0
+    assert torch._refs.special.erf(torch.zeros(1)).item() == 0.0
+    assert torch._refs.nn.functional.relu(-torch.ones(1)).item() == 0.0
+
+
+def test_questions_about_dtypes_and_shapes(torch):
+    from torch import _prims_common as common
+
+    assert common.dtype_to_type(torch.int8) is int
+    assert [common.dtype_to_type(d) for d in (torch.bool, torch.float16, torch.complex64)] == [bool, float, complex]
+    assert common.is_integer_dtype(torch.uint8) and not common.is_integer_dtype(torch.bool)
+    assert common.is_low_precision_dtype(torch.bfloat16) and not common.is_low_precision_dtype(torch.float32)
+    assert common.corresponding_complex_dtype(torch.float32) is torch.complex64
+    assert common.corresponding_real_dtype(torch.complex32) is torch.float16
+    assert common.make_contiguous_strides_for((2, 0, 4)) == (4, 4, 1)
+    assert common.make_contiguous_strides_for((2, 3, 4), row_major=False) == (12, 1, 3)
+    with pytest.raises(AssertionError, match="expected a torch.dtype"):
+        common.is_float_dtype("float32")
+
+
+def test_a_device_for_functions(torch):
+    from torch.utils._device import set_device
+
+    @set_device("meta")
+    def several():
+        yield torch.empty(2)
+        yield torch.ones(1, device="cpu")
+
+    assert [t.device.type for t in several()] == ["meta", "cpu"]
+    assert torch.empty(1).device.type == "cpu"
+
+
+def test_tracebacks(torch):
+    from torch.utils import _traceback
+
+    captured = _traceback.CapturedTraceback.extract()
+    assert "test_tracebacks" in captured.format()[-1]
+    captured.cleanup()
+    assert _traceback.CapturedTraceback.format_all([captured])[0] == captured.format()
+    with pytest.raises(ZeroDivisionError) as raised:
+        1 / 0  # noqa: B018
+    assert _traceback.format_traceback_short(raised.tb).endswith("in test_tracebacks")
+    source = "def fails():\n    raise ValueError('no')  # the line\n"
+    made = {"__compile_source__": source}
+    exec(source, made)
+    with pytest.raises(ValueError, match="no") as raised, _traceback.report_compile_source_on_error():
+        made["fails"]()
+    last = traceback.extract_tb(raised.tb)[-1]
+    assert last.line == "raise ValueError('no')  # the line"
+    os.unlink(last.filename)
+
+
+def test_overrides_can_be_switched(torch):
+    class Sub(torch.Tensor):
+        pass
+
+    x = torch.ones(2).as_subclass(Sub)
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(x + 1) is torch.Tensor
+        enabled = torch._C._EnableTorchFunction()
+        assert type(x + 1) is Sub
+        del enabled
+        assert not torch._C._is_torch_function_all_disabled()
+    with torch._C.DisableTorchFunction():
+        assert torch._C._is_torch_function_all_disabled()
+
+
+def test_dispatch_can_be_switched_off(torch):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        torch.ones(1)
+        before = len(seen)
+        assert before
+        with torch._C._DisableTorchDispatch():
+            torch.ones(1)
+        assert len(seen) == before
+        torch.ones(1)
+        assert len(seen) > before
+
+
+def test_records_of_archives(torch, tmp_path):
+    serialization = torch.serialization
+    for place in (io.BytesIO(), tmp_path / "archive"):
+        with serialization._open_zipfile_writer(place) as writer:
+            writer.write_record("a/b", b"12", 2)
+            writer.write_record_metadata("c", 3)
+        with serialization._open_file_like(place, "rb") as opened:
+            opened.seek(0)
+            with serialization._open_zipfile_reader(opened) as reader:
+                assert (reader.get_record("a/b"), reader.get_record("c")) == (b"12", bytes(3))
+
+
+def test_storages_in_files(torch):
+    x, other = torch.arange(4.0), torch.ones(1)
+    for new in (True, False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            file = io.BytesIO()
+            torch.save([x, x.storage(), other.untyped_storage()], file, _use_new_zipfile_serialization=new)
+            file.seek(0)
+            tensor, typed, memory = torch.load(file, weights_only=True)
+            tensor.add_(1)
+            assert typed.tolist() == [1.0, 2.0, 3.0, 4.0]
+            assert (memory.dtype, memory.nbytes()) == (torch.uint8, 4)
+
+
+def test_paths_and_marks(torch, tmp_path):
+    from torch import _utils_internal as internal
+    from torch._export.wrappers import mark_subclass_constructor_exportable_experimental as mark
+
+    assert internal.get_file_path_2("a", "b") == os.path.join("a", "b")
+    assert os.path.samefile(internal.get_file_path("candelabra"), os.path.dirname(candelabra.__file__))
+    assert internal.get_writable_path(str(tmp_path)) == str(tmp_path)
+    assert internal.resolve_library_path(str(tmp_path)) == os.path.realpath(tmp_path)
+
+    class Marked:
+        @mark
+        def __init__(self, value):
+            self.value = value
+
+    assert Marked(3).value == 3
+    with pytest.raises(RuntimeError, match="can only be applied on"):
+        mark(len)
+    assert torch._C._is_alias_of(*torch.ones(2).split(1)) and not torch._C._is_alias_of(torch.ones(1), torch.ones(1))
