@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -165,6 +166,31 @@ def test_the_example_goes_on_after_a_kill(tmp_path: Path) -> None:
     done = run(*LAUNCHER, "--nproc-per-node", "2", "--max-restarts", "1", example, *options)
     assert done.returncode == 0, done.stderr
     assert "was killed by signal 9" in done.stderr and "goes on with epoch 2" in done.stdout
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+
+
+def test_the_example_goes_on_with_fewer_ranks(tmp_path: Path) -> None:
+    """Two launchers, of which the second is killed."""
+    example = str(ROOT / "examples" / "train_distributed.py")
+    script = ["--epochs", "4", "--checkpoint", str(tmp_path / "saved.pt"), "--lose-machine-in-epoch", "2"]
+    for _ in range(10):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        rendezvous = ["--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-id", "rings", "--max-restarts", "1"]
+        commands = [
+            [*LAUNCHER, *rendezvous, "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-conf", f"is_host={n}", example]
+            for n in (0, 1)
+        ]
+        with subprocess.Popen([*commands[0], *script]) as second:
+            done = run(*commands[1], *script)
+            if "which is in use" in done.stderr:
+                second.kill()
+                continue
+            assert second.wait(60) == -9
+        break
+    assert done.returncode == 0, done.stderr
+    assert "goes on with epoch 2 on 1 ranks" in done.stdout
     losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
     assert len(losses) == 4 and losses[-1] < losses[0]
 
