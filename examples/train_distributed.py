@@ -6,7 +6,8 @@
 Rank 0 saves what is needed to go on after each epoch. With ``--kill-in-epoch 2`` rank 1 kills
 itself in the first attempt; the launcher starts all processes again, and they go on with that
 epoch. The number of ranks may be another one then. With ``--lose-machine-in-epoch 2`` the launcher
-of the second machine is killed; the job goes on without it. To try that on one machine, start twice:
+of the second machine is killed; the job goes on without it. To try that on one machine, start
+twice:
 
     python -m candelabra.distributed.run --nnodes 1:2 --rdzv-backend c10d --rdzv-id rings \\
         --rdzv-endpoint localhost:29500 --max-restarts 3 examples/train_distributed.py \\
