@@ -131,8 +131,8 @@ class Host:
     def next_layout(self) -> Layout:
         """Wait for machines, and give each its place in the next attempt.
 
-        The first attempt starts when MAX machines are there, or MIN and the last call is over. Later
-        ones start when all machines that are connected are there, and at least MIN.
+        The first attempt starts when MAX machines are there, or MIN when the last call is over.
+        Later ones start when all machines that are connected are there, and at least MIN.
 
         Raises
         ------
