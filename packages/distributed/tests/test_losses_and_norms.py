@@ -58,3 +58,53 @@ def test_cross_entropy_of_sharded_classes(job, ranks):
     result = job(COMMON + LOSSES + "\nline('done', rank)\n", ranks)
     assert result.status == 0, result.errors
     assert result.lines("done") == [str(rank) for rank in range(ranks)]
+
+
+NORMS = """
+flat = init_device_mesh("cpu", (size,))
+def norm(x, w, b): return F.batch_norm(x, None, None, w, b, True)
+def bare(x): return F.batch_norm(x, None, None, training=True)
+meshes = [(flat, [[S(0)], [S(1)], [R]] if size == 2 else [[S(0)]])]
+if size == 4: meshes.append((init_device_mesh("cpu", (2, 2)), [[S(0), S(1)], [S(1), S(0)], [S(0), S(0)], [S(2), S(0)]]))
+for mesh, placements in meshes:
+    for places in placements:
+        for shape in ((5, 6, 3), (8, 6, 4, 2)):
+            check("batch_norm", norm, [whole(*shape), whole(6, seed=1), whole(6, seed=2)], mesh, places, [R] * mesh.ndim, [R] * mesh.ndim)
+            check("bare", bare, [whole(*shape)], mesh, places)
+# The module: training updates the running statistics, evaluation uses them.
+for channels in ([R], [S(0)]):
+    for places in ([S(0)], [S(1)], [R]):
+        plain = nn.BatchNorm1d(6).double()
+        module = nn.BatchNorm1d(6).double()
+        def spread_of(name, part, mesh):
+            for table in (part._parameters, part._buffers):
+                for key, value in table.items():
+                    made = distribute_tensor(value.detach(), mesh, channels if value.ndim else [R])
+                    table[key] = nn.Parameter(made) if table is part._parameters else made
+        distribute_module(module, flat, spread_of)
+        for step in range(3):
+            x = whole(9, 6, seed=step)
+            expected, found = plain(x), module(distribute_tensor(x, flat, places, src_data_rank=None))
+            close(found.full_tensor(), expected, (channels, places))
+        for key in ("running_mean", "running_var"):
+            kept = getattr(module, key)
+            assert kept.placements == tuple(channels)
+            close(kept.full_tensor(), getattr(plain, key), key)
+        plain.eval(); module.eval()
+        expected, found = plain(x), module(distribute_tensor(x, flat, places, src_data_rank=None))
+        close(found.full_tensor(), expected, "eval")
+        expected.pow(2).sum().backward(); found.pow(2).sum().backward()
+        close(module.weight.grad.full_tensor(), plain.weight.grad, "weight")
+# Half precision is summed in float32.
+x = whole(64, 6).to(candelabra.bfloat16)
+found = F.batch_norm(distribute_tensor(x, flat, [S(0)], src_data_rank=None), None, None, training=True)
+assert found.dtype == candelabra.bfloat16
+assert candelabra.allclose(found.full_tensor().float(), F.batch_norm(x, None, None, training=True).float(), atol=0.03)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_batch_norm(job, ranks):
+    result = job(COMMON + NORMS + "\nline('done', rank)\n", ranks)
+    assert result.status == 0, result.errors
+    assert result.lines("done") == [str(rank) for rank in range(ranks)]
