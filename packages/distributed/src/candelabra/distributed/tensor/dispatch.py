@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 from candelabra import Tensor
@@ -20,7 +21,9 @@ _MOST_PLANS = 4096
 _plans: dict[Any, Any] = {}
 _replicates = ContextVar("implicit_replication", default=False)
 #: Functions of the arguments by name that compute operators instead of their rules.
-_overrides: ContextVar[Mapping[str, Callable[[dict[str, Any]], Any]]] = ContextVar("overrides", default={})
+_overrides: ContextVar[Mapping[str, Callable[[dict[str, Any]], Any]]] = ContextVar(
+    "overrides", default=MappingProxyType({})
+)
 
 
 @contextmanager
