@@ -5,7 +5,13 @@
 
 Rank 0 saves what is needed to go on after each epoch. With ``--kill-in-epoch 2`` rank 1 kills
 itself in the first attempt; the launcher starts all processes again, and they go on with that
-epoch.
+epoch. The number of ranks may be another one then. With ``--lose-machine-in-epoch 2`` the launcher
+of the second machine is killed; the job goes on without it. To try that on one machine, start
+twice:
+
+    python -m candelabra.distributed.run --nnodes 1:2 --rdzv-backend c10d --rdzv-id rings \\
+        --rdzv-endpoint localhost:29500 --max-restarts 3 examples/train_distributed.py \\
+        --lose-machine-in-epoch 2
 """
 
 from __future__ import annotations
@@ -40,6 +46,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, default=Path("train_distributed.pt"))
     parser.add_argument("--backend", default="mpi")
     parser.add_argument("--kill-in-epoch", type=int)
+    parser.add_argument("--lose-machine-in-epoch", type=int)
     given = parser.parse_args()
 
     dist.init_process_group(given.backend)
@@ -48,13 +55,14 @@ def main() -> None:
     model = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 2))
     optimizer = optim.Adam(model.parameters(), lr=0.01)
     first = 0
+    is_first_attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT") == "0"
     if given.checkpoint.exists():
         saved = candelabra.load(given.checkpoint)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         first = saved["epoch"] + 1
         if rank == 0:
-            print(f"goes on with epoch {first}", flush=True)
+            print(f"goes on with epoch {first} on {dist.get_world_size()} ranks", flush=True)
     parallel = DistributedDataParallel(model)
     sampler: DistributedSampler = DistributedSampler(samples())
     loader = DataLoader(samples(), BATCH, sampler=sampler)
@@ -62,8 +70,11 @@ def main() -> None:
         sampler.set_epoch(epoch)
         total = candelabra.zeros(1)
         for points, rings in loader:
-            if epoch == given.kill_in_epoch and rank == 1 and os.environ.get("TORCHELASTIC_RESTART_COUNT") == "0":
-                os.kill(os.getpid(), signal.SIGKILL)
+            if is_first_attempt and rank == 1:
+                if epoch == given.kill_in_epoch:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if epoch == given.lose_machine_in_epoch:
+                    os.kill(os.getppid(), signal.SIGKILL)  # the launcher, with which its ranks end
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(parallel(points), rings)
             loss.backward()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -167,6 +168,81 @@ def test_the_example_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert "was killed by signal 9" in done.stderr and "goes on with epoch 2" in done.stdout
     losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
     assert len(losses) == 4 and losses[-1] < losses[0]
+
+
+def test_the_example_goes_on_with_fewer_ranks(tmp_path: Path) -> None:
+    """Two launchers, of which the second is killed."""
+    example = str(ROOT / "examples" / "train_distributed.py")
+    script = ["--epochs", "4", "--checkpoint", str(tmp_path / "saved.pt"), "--lose-machine-in-epoch", "2"]
+    for _ in range(10):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        rendezvous = ["--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-id", "rings", "--max-restarts", "1"]
+        commands = [
+            [*LAUNCHER, *rendezvous, "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-conf", f"is_host={n}", example]
+            for n in (0, 1)
+        ]
+        with subprocess.Popen([*commands[0], *script]) as second:
+            done = run(*commands[1], *script)
+            if "which is in use" in done.stderr:
+                second.kill()
+                continue
+            assert second.wait(60) == -9
+        break
+    assert done.returncode == 0, done.stderr
+    assert "goes on with epoch 2 on 1 ranks" in done.stdout
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+
+
+TRAINER = (
+    PROGRAM
+    + """
+from candelabra import nn, optim
+from candelabra.distributed.data_parallel import DistributedDataParallel
+from candelabra.distributed.optim import ZeroRedundancyOptimizer
+from candelabra.utils import Trainer
+from candelabra.utils.data import DataLoader, DistributedSampler, TensorDataset
+from candelabra.utils.trainer import Checkpoints
+
+dist.init_process_group("mpi")
+rank, size = dist.get_rank(), dist.get_world_size()
+data = TensorDataset(candelabra.arange(48))
+candelabra.manual_seed(rank)
+model = DistributedDataParallel(nn.Linear(1, 1))
+optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=0.01)
+seen = []
+def step(model, batch):
+    seen.append(" ".join(map(str, batch[0].tolist())))
+    if sys.argv[2] == "signal" and rank == 1 and len(seen) == 3: os.kill(os.getpid(), signal.SIGTERM)
+    return model(batch[0][:, None] / 48).pow(2).mean()
+trainer = Trainer(model, optimizer, step=step, checkpoints=Checkpoints(sys.argv[1], every_steps=1), progress_bar=False)
+loader = DataLoader(data, 2, sampler=DistributedSampler(data))
+trainer.fit(loader, epochs=2, resume=True)
+draws = candelabra.rand(1).item()
+sys.stdout.write("".join(f"seen {each}\\n" for each in seen) + f"rank {rank} {trainer.progress.step} {trainer.stopped} {draws}\\n")
+dist.barrier()
+"""
+)
+
+
+@pytest.mark.parametrize("after", [1, 4])
+def test_a_trainer_goes_on_with_another_number_of_ranks(tmp_path: Path, after: int) -> None:
+    """A signal on one rank stops all; each sample of the two epochs is seen once."""
+    script = tmp_path / "program.py"
+    script.write_text(TRAINER)
+    folder = str(tmp_path / "checkpoints")
+    first = run(*LAUNCHER, "--nproc-per-node", "2", str(script), folder, "signal")
+    assert first.returncode == 0, first.stderr
+    ends = sorted(re.findall(r"^rank (\d) (\d+) (\S+ ?\S*) \S+$", first.stdout, re.MULTILINE))
+    assert ends == [("0", "3", "another rank"), ("1", "3", "SIGTERM")]
+    second = run(*LAUNCHER, "--nproc-per-node", str(after), str(script), folder, "")
+    assert second.returncode == 0, second.stderr
+    seen = [int(number) for line in re.findall(r"^seen (.*)$", first.stdout + second.stdout, re.MULTILINE)
+            for number in line.split()]  # fmt: skip
+    assert sorted(seen) == sorted([*range(48), *range(48)])
+    draws = re.findall(r"^rank \d \d+ None (\S+)$", second.stdout, re.MULTILINE)
+    assert len(set(draws)) == after  # the generators of the ranks differ, as before
 
 
 def test_the_example_of_sharding() -> None:

@@ -259,6 +259,40 @@ def test_memory(tmp_path):
     assert all(int(growth) < 12 << 20 for growth in done.stdout.split()), done.stdout
 
 
+SHARDED_MEMORY = """
+import candelabra.distributed.checkpoint as dcp
+from candelabra import nn
+from candelabra.distributed.fsdp import fully_shard
+dist.init_process_group("cpu:reference")
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
+model = fully_shard(nn.Linear(1 << 12, 1 << 13, bias=False))
+shard = model.weight.to_local()
+state = model.state_dict()
+dcp.load({"weight": candelabra.zeros(3)}, checkpoint_id=sys.argv[2])  # what is imported on first use
+open("/proc/self/clear_refs", "w").write("5")
+before = peak()
+dcp.load(state, checkpoint_id=sys.argv[1])
+growth = peak() - before
+rows = shard.shape[0]
+assert candelabra.equal(shard[:, 0], candelabra.arange(rows) + float(dist.get_rank() * rows))
+line("growth", growth, shard.numel() * 4)
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak of memory cannot be reset here")
+def test_memory_of_shards(job, tmp_path):
+    """A rank needs at most a tenth of its shard besides the shard, however many ranks have saved."""
+    small, large = str(tmp_path / "small"), str(tmp_path / "large")
+    dcp.save({"weight": candelabra.ones(3)}, checkpoint_id=small)
+    whole = candelabra.arange(1 << 13, dtype=candelabra.float32)[:, None].expand(1 << 13, 1 << 12)
+    dcp.save({"weight": whole}, checkpoint_id=large)
+    result = job(SHARDED_MEMORY, 2, arguments=(large, small))
+    assert result.status == 0, result.errors
+    found = [tuple(map(int, words.split())) for words in result.lines("growth")]
+    assert len(found) == 2 and all(growth < shard // 10 for growth, shard in found), found
+
+
 def test_checkpoints_of_pytorch():
     """Saved by PyTorch on 2 ranks: rows and columns that are sharded, other tensors, values."""
     full = candelabra.arange(15).reshape(5, 3)

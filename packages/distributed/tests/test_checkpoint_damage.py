@@ -82,27 +82,49 @@ def test_a_kill_at_any_step_leaves_a_whole_checkpoint(tmp_path):
     assert 1 < were_new < len(lines)  # kills before and after the index was there
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_rank_that_is_killed_while_others_wait(job, tmp_path, when):
+@pytest.mark.parametrize(
+    ("rank", "when", "expected"),
+    [
+        (1, "before its file", 1.0),
+        (1, "within its file", 1.0),
+        (1, "after its file", 1.0),
+        (0, "within its file", 1.0),
+        (0, "before the index", 1.0),
+        (0, "after the index", 0.0),
+    ],
+    ids=lambda value: str(value).replace(" ", "-"),
+)
+def test_a_rank_that_is_killed_while_others_wait(job, tmp_path, rank, when, expected):
+    """The folder holds the earlier checkpoint, or the new one if its index is there."""
     folder = tmp_path / "checkpoint"
-    dcp.save({"x": candelabra.ones(2)}, checkpoint_id=folder)
+    dcp.save({"x": candelabra.ones(2, 2), "y": candelabra.ones(2, 2)}, checkpoint_id=folder)
     program = f"""
     import candelabra.distributed.checkpoint as dcp, candelabra.distributed.checkpoint.saving as saving
+    from candelabra.distributed.checkpoint import index, rank_files
     dist.init_process_group("cpu:reference"); dist.barrier()
-    original = saving.write_rank_file
-    def write(*arguments):
-        if {when!r} == "after": original(*arguments)
-        os.kill(os.getpid(), signal.SIGKILL)
-    if dist.get_rank() == 1: saving.write_rank_file = write
-    line("error", raised(dist.DistBackendError, dcp.save, {{"x": candelabra.zeros(2)}}, checkpoint_id={str(folder)!r}))
+    def die(*arguments): os.kill(os.getpid(), signal.SIGKILL)
+    def killed(module, name, after=False):
+        original = getattr(module, name)
+        def call(*arguments):
+            if after: original(*arguments)
+            die()
+        setattr(module, name, call)
+    if dist.get_rank() == {rank}:
+        if {when!r} == "before its file": killed(saving, "write_rank_file")
+        if {when!r} == "within its file": killed(rank_files, "storage_memory")
+        if {when!r} == "after its file": killed(saving, "write_rank_file", after=True)
+        if {when!r} == "before the index": killed(saving, "_complete")
+        if {when!r} == "after the index": killed(index, "write_index", after=True)
+    state = {{name: candelabra.zeros(2, 2) for name in "xy"}}  # each rank writes one of them
+    line("error", raised(dist.DistBackendError, dcp.save, state, checkpoint_id={str(folder)!r}))
     """
     result = job(program, 2)
     assert result.lines("error"), result.errors
     (error,) = result.lines("error")
-    assert "rank 1" in error and "was killed by signal 9" in error
-    loaded = {"x": candelabra.zeros(2)}
+    assert f"rank {rank}" in error and "was killed by signal 9" in error
+    loaded = {"x": candelabra.zeros(2, 2), "y": candelabra.zeros(2, 2)}
     dcp.load(loaded, checkpoint_id=folder)
-    assert loaded["x"].tolist() == [1.0, 1.0]
+    assert all(value.tolist() == [[expected] * 2] * 2 for value in loaded.values())
     dcp.save({"x": candelabra.ones(2)}, checkpoint_id=folder)
     assert len(list(folder.iterdir())) == 2
 

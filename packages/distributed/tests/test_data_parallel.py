@@ -101,6 +101,25 @@ for each in (hooks.fp16_compress_hook, hooks.bf16_compress_hook, hooks.fp16_comp
     loss(ddp(part(data(0)))).backward(); loss(alone(data(0))).backward()
     for a, b in zip(model.parameters(), alone.parameters()): assert candelabra.allclose(a.grad, b.grad, atol=2e-2)
 raised(TypeError, ddp.register_comm_hook, None, 3)
+assert "can only be called once" in raised(RuntimeError, ddp.register_comm_hook, None, hooks.allreduce_hook)
+def wrong(state, bucket: int): pass
+assert "annotation should be dist.GradBucket" in raised(ValueError, pair(layers)[1].register_comm_hook, None, wrong)
+# Without communication each rank has its own gradients.
+from candelabra.distributed.algorithms.ddp_comm_hooks.debugging_hooks import noop_hook
+model, ddp, alone = pair(layers)
+ddp.register_comm_hook(None, noop_hook)
+loss(ddp(part(data(0)))).backward(); loss(alone(part(data(0)))).backward(); same(model, alone)
+# A mesh instead of a group, hooks with views of buckets and static graphs
+from candelabra.distributed.device_mesh import init_device_mesh
+mesh = init_device_mesh("cpu", (size,))
+for options in ({"gradient_as_bucket_view": True}, {"static_graph": True}, {"gradient_as_bucket_view": True, "static_graph": True}):
+    model, ddp, alone = pair(layers, device_mesh=mesh, **options)
+    ddp.register_comm_hook(None, hooks.allreduce_hook)
+    for step in range(3):
+        model.zero_grad(); alone.zero_grad()
+        loss(ddp(part(data(step)))).backward(); loss(alone(data(step))).backward(); same(model, alone)
+assert "Cannot specify both" in raised(RuntimeError, DDP, layers(), process_group=dist.group.WORLD, device_mesh=mesh)
+assert "Only 1D device mesh" in raised(RuntimeError, DDP, layers(), device_mesh=init_device_mesh("cpu", (size, 1)))
 # Buffers come from rank 0; a rank in evaluation copies none.
 norm = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)); ddp = DDP(norm)
 for step in range(2): loss(ddp(part(data(step)) + rank)).backward()

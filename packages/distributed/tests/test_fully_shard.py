@@ -154,6 +154,51 @@ for step in range(2):
 model = None
 """
 
+KEPT = """
+# Pairs of ranks keep the parameters between forward and backward.
+plain = DDP(net()); expected = train(plain, optim.AdamW(plain.parameters(), lr=0.01))
+model = shard(net(), reshard_after_forward=2)
+near(train(model, optim.AdamW(model.parameters(), lr=0.01)), expected)
+same(plain.module, model)
+from candelabra.distributed.process_group import ProcessGroup
+calls = []
+collective = ProcessGroup.collective
+ProcessGroup.collective = lambda self, kind, *a, **k: (calls.append((kind, self.size())), collective(self, kind, *a, **k))[1]
+model = shard(net(), reshard_after_forward=2)
+group = model.blocks[0]._fsdp_state.group
+for step in range(2):
+    calls.clear()
+    out = model(data(step))
+    assert calls == [("all_gather", 4)] * 4 and isinstance(model.blocks[0].up.weight, DTensor), calls
+    assert group._kept and sum(part._part.numel() for part, _ in group._kept) == -(-sum(p.numel() for p in model.blocks[0].parameters()) // 2)
+    calls.clear()
+    loss(out).backward()
+    assert sorted(calls) == sorted([("all_gather", 2)] * 4 + [("reduce_scatter", 4)] * 4), calls
+    assert group._kept is None
+# What is kept is used in the backward pass only, and only until it is freed.
+model(data(0)); model.blocks[0].reshard(); assert group._kept is None
+out = model(data(0)); assert group._kept
+with candelabra.no_grad(): model(data(1))
+assert group._kept is None
+model.set_reshard_after_forward(True); model(data(0)); assert group._kept is None
+ProcessGroup.collective = collective
+# Gradients of two forward passes, checkpoints of activations, two dimensions of the mesh
+plain, model = net(), shard(net(), reshard_after_forward=2)
+first, second = model(data(0)), model(data(1))
+(loss(first) + loss(second)).backward()
+for part in range(size):
+    for step in range(2): (loss(plain(data(step, size, part))) / size).backward()
+near(plain.blocks[0].up.weight.grad.view(-1).tolist(), model.blocks[0].up.weight.grad.full_tensor().view(-1).tolist())
+from candelabra.autograd.checkpoint import checkpoint
+class Checkpointed(Net):
+    def forward(self, x):
+        x = self.embed(x)
+        for block in self.blocks: x = checkpoint(block, x, use_reentrant=False)
+        return self.head(x)
+candelabra.manual_seed(7); model = shard(Checkpointed(), reshard_after_forward=2)
+near(train(model, optim.AdamW(model.parameters(), lr=0.01)), expected)
+"""
+
 VARIANTS = """
 expected = train(DDP(plain := net()), optim.AdamW(plain.parameters(), lr=0.01), parts=size)
 def check(model, limit=1e-6, steps=4, parts=size, part=rank):
@@ -250,8 +295,8 @@ assert model(data(0)).isfinite().all()
 
 @pytest.mark.parametrize(
     ("body", "ranks"),
-    [(TRAINING + MEMORY, 2), (VARIANTS, 4)],
-    ids=["training-and-memory", "variants"],
+    [(TRAINING + MEMORY, 2), (KEPT, 4), (VARIANTS, 4)],
+    ids=["training-and-memory", "kept", "variants"],
 )
 def test_ranks(job, body, ranks):
     result = job(COMMON + body + "\nline('done', rank)\n", ranks, timeout=200)
@@ -271,7 +316,9 @@ def world():
     ("module", "options", "kind", "message"),
     [
         (nn.ModuleList([nn.Linear(1, 1)]), {}, ValueError, "do not implement forward"),
-        (nn.Linear(2, 2), {"reshard_after_forward": 2}, NotImplementedError, "True or False"),
+        (nn.Linear(2, 2), {"reshard_after_forward": 3}, ValueError, "it should be a factor of 2, not 3"),
+        (nn.Linear(2, 2), {"reshard_after_forward": 0}, ValueError, "it should be a factor of 2, not 0"),
+        (nn.Linear(2, 2), {"reshard_after_forward": "all"}, ValueError, "should be a bool or an int"),
         (nn.Linear(3, 2), {"shard_placement_fn": lambda p: 1}, ValueError, "returns a Shard or None"),
         (nn.LazyLinear(2), {}, ValueError, "not initialized"),
     ],
@@ -279,6 +326,14 @@ def world():
 def test_wrong_arguments(world, module, options, kind, message):
     with pytest.raises(kind, match=message):
         fully_shard(module, **options)
+
+
+def test_one_rank_keeps_everything(world):
+    with pytest.warns(UserWarning, match="reshard_after_forward=1"):
+        model = fully_shard(nn.Linear(2, 2), reshard_after_forward=1)
+    assert not model._fsdp_state.group.reshard_after_forward
+    whole = fully_shard(nn.Linear(2, 2), reshard_after_forward=2)._fsdp_state.group
+    assert whole.reshard_after_forward and whole.post_forward is None
 
 
 def test_what_is_refused(world):

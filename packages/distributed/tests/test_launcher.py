@@ -202,6 +202,9 @@ def test_arguments(monkeypatch):
     assert found.command[1:] == ["-u", "-m", "package.train", "-x"]
     assert read_arguments(["--no-python", "tool", "--nnodes", "9"]).command == ["tool", "--nnodes", "9"]
     assert read_arguments(["--standalone", "--nproc-per-node", "cpu", "x.py"]).processes == len(os.sched_getaffinity(0))
+    elastic = read_arguments(["--nnodes", "2:5", "--rdzv-backend", "c10d", "--rdzv-id", "job", "x.py"])
+    assert (elastic.min_nodes, elastic.nodes, elastic.is_elastic, elastic.run_id) == (2, 5, True, "job")
+    assert not read_arguments(["--nnodes", "2:2", "x.py"]).is_elastic
     monkeypatch.setenv("PET_NPROC_PER_NODE", "5")
     assert read_arguments(["x.py"]).processes == 5
     first, second = (read_arguments(["--nnodes", "2", "--rdzv-id", "job", "x.py"]).token for _ in range(2))
@@ -211,7 +214,10 @@ def test_arguments(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--nnodes", "1:2"], "number of machines changes are not supported"),
+        (["--nnodes", "1:2"], "a number of machines that changes needs --rdzv-backend c10d"),
+        (["--nnodes", "1:2", "--standalone"], "for one machine"),
+        (["--rdzv-conf", "join_timeout=soon"], "join_timeout must be a positive number of seconds, but is soon"),
+        (["--rdzv-conf", "last_call_timeout=-1"], "last_call_timeout must be a positive number"),
         (["--nnodes", "2:1"], "must be a number or MIN:MAX"),
         (["--nnodes", "2", "--standalone"], "for one machine"),
         (["--nproc-per-node", "0"], "must be positive"),

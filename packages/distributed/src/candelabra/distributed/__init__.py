@@ -72,6 +72,7 @@ from .groups import (
 )
 from .process_group import ProcessGroup
 from .reduce_op import ReduceOp, supports_complex
+from .shrinking import SHRINK_ABORT, SHRINK_DEFAULT, shrink_group
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
 
@@ -95,6 +96,8 @@ __all__ = [
     "ProcessGroup",
     "QueueEmptyError",
     "ReduceOp",
+    "SHRINK_ABORT",
+    "SHRINK_DEFAULT",
     "Store",
     "TCPStore",
     "Work",
@@ -156,6 +159,7 @@ __all__ = [
     "send_object_list",
     "set_debug_level",
     "set_debug_level_from_env",
+    "shrink_group",
     "split_group",
     "supports_complex",
 ]

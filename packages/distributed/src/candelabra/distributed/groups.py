@@ -230,6 +230,7 @@ def _make(
         parent.backends if backend is None else registry.parse(backend),
         limit,
         PrefixStore(f"group/{name}", parent.job.store),
+        [parent.members[rank] for rank in ranks],
     )
     made.bound_device_id = parent.bound_device_id
     _groups[name] = made
@@ -253,6 +254,26 @@ def _checked_ranks(ranks: Sequence[int] | None, is_sorted: bool = True) -> list[
         if rank < 0 or rank >= size:
             raise ValueError("The new group's rank should be within the world_size set by init_process_group")
     return found
+
+
+def number_of_members(known: object) -> int:
+    """Return the number of a group that only its members make: it follows from what they know."""
+    return _LOCAL_NUMBERS + zlib.crc32(repr(known).encode()) % _LOCAL_NUMBERS
+
+
+def replace_world(made: ProcessGroup) -> None:
+    """Forget all groups, and make this one the world."""
+    for each in reversed(list(_groups.values())):
+        each.close()
+    _groups.clear()
+    _local_groups.clear()
+    GroupMember.WORLD = made
+    _groups[made.group_name] = made
+
+
+def add_group(made: ProcessGroup) -> None:
+    """Register a group."""
+    _groups[made.group_name] = made
 
 
 def new_group(
@@ -302,15 +323,14 @@ def new_group(
     wanted = _checked_ranks(ranks, sort_ranks)
     parent = world()
     if use_local_synchronization:
-        if parent.job.rank not in wanted:
+        if parent.rank() not in wanted:
             return GroupMember.NON_GROUP_MEMBER
         key = tuple(wanted)
         count = _local_groups[key] = _local_groups.get(key, 0) + 1
-        # Only the members call this, so the number follows from what they know.
-        number = _LOCAL_NUMBERS + zlib.crc32(repr((key, count)).encode()) % _LOCAL_NUMBERS
+        number = number_of_members((key, count))
     else:
         number = next(_numbers)
-        if parent.job.rank not in wanted:
+        if parent.rank() not in wanted:
             return GroupMember.NON_GROUP_MEMBER
     made = _make(wanted, number, backend, timeout, group_desc)
     if device_id is not None:
@@ -451,7 +471,7 @@ def new_subgroups_by_enumeration(
     for ranks in ranks_per_subgroup_list:
         each = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
         made.append(each)
-        if world().job.rank in ranks:
+        if world().rank() in ranks:
             mine = each
     return mine, made
 
@@ -545,5 +565,5 @@ def get_pg_count() -> int:
 def warn_outside(name: str) -> None:
     """Warn that a rank calls a collective of a group to which it does not belong."""
     warnings.warn(
-        f"Running {name} on global rank {world().job.rank} which does not belong to the given group.", stacklevel=3
+        f"Running {name} on global rank {world().rank()} which does not belong to the given group.", stacklevel=3
     )

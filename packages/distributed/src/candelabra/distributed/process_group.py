@@ -39,6 +39,8 @@ class ProcessGroup:
         The backends' names by device type.
     timeout : timedelta
         The time limit of each collective.
+    members : sequence of int, optional
+        The same ranks as the job numbers them: `shrink_group` numbers those of the world again.
     """
 
     def __init__(
@@ -51,16 +53,18 @@ class ProcessGroup:
         backends: dict[str, str],
         timeout: timedelta,
         store: Store,
+        members: Sequence[int] | None = None,
     ) -> None:
         self.job = job
         self.ranks = list(ranks)
+        self.members = self.ranks if members is None else list(members)
         self.number = number
         self.backends = backends
         self.group_name = name
         self.group_desc = description
         self._timeout = timeout
         self._store = store
-        self._rank = self.ranks.index(job.rank)
+        self._rank = self.members.index(job.rank)
         self._places = {rank: place for place, rank in enumerate(self.ranks)}
         self._communicators: dict[str, Communicator] = {}
         self._numbers = itertools.count(1)
@@ -132,12 +136,16 @@ class ProcessGroup:
             options["store"] = PrefixStore(f"{device_type} engine", self._store)
         try:
             made = engine.communicator(
-                self.ranks, self.number, self.group_name, self._timeout.total_seconds() or None, **options
+                self.members, self.number, self.group_name, self._timeout.total_seconds() or None, **options
             )
         except (RuntimeError, TimeoutError) as error:
             raise self.job.explained(error, f"the start of group {self.group_name}") from self.job.cause(error)
         self._communicators[device_type] = made
         return made
+
+    def used_device_types(self) -> list[str]:
+        """Return the types of devices for which there are communicators."""
+        return list(self._communicators)
 
     def _device(self, device_type: str) -> device:
         if self.bound_device_id is not None and self.bound_device_id.type == device_type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,9 +12,11 @@ from candelabra import Tensor
 from candelabra.nn import Module
 from candelabra.nn.parameter import UninitializedParameter
 
+from ..device_mesh import DeviceMesh
 from ..groups import member, world
 from ..process_group import ProcessGroup
 from . import agreement
+from .grad_bucket import GradBucket
 from .joining import JoinContext
 from .reducer import CommHook, Reducer, unused_parameters
 
@@ -51,6 +54,8 @@ class DistributedDataParallel(Module):
         Gradients are views of the buckets, which saves memory and a copy.
     static_graph : bool
         The module uses the same parameters in each iteration, as often as in the first.
+    device_mesh : DeviceMesh, optional
+        Of one dimension, instead of `process_group`.
 
     Raises
     ------
@@ -83,8 +88,11 @@ class DistributedDataParallel(Module):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        device_mesh: DeviceMesh | None = None,
     ) -> None:
         super().__init__()
+        if device_mesh is not None:
+            process_group = _group_of(device_mesh, process_group)
         group = member(process_group) if process_group is not None else world()
         if group is None:
             raise ValueError("DistributedDataParallel: this rank does not belong to the process group")
@@ -186,9 +194,19 @@ class DistributedDataParallel(Module):
             Called with the state and a `GradBucket` whose buffer has this rank's gradients. Returns
             a future of the averaged buffer. See
             `candelabra.distributed.algorithms.ddp_comm_hooks.default_hooks`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            It cannot be called, or its bucket is declared to be something else.
+        RuntimeError
+            There is a hook already.
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        bucket = inspect.signature(hook).parameters.get("bucket")
+        if bucket is not None and bucket.annotation not in (bucket.empty, GradBucket, GradBucket.__name__):
+            raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
         self.reducer.register_hook(state, hook)
 
     def join(
@@ -227,6 +245,15 @@ class DistributedDataParallel(Module):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("DistributedDataParallel cannot be pickled; pickle its module")
+
+
+def _group_of(mesh: DeviceMesh, group: ProcessGroup | None) -> ProcessGroup:
+    """Return the group of a mesh of one dimension."""
+    if group is not None:
+        raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+    if mesh.ndim != 1:
+        raise RuntimeError(f"Only 1D device mesh is supported, but got {mesh}.")
+    return mesh.get_group(0)
 
 
 def _device(given: Any) -> candelabra.device:

@@ -120,6 +120,8 @@ class Reducer:
 
     def register_hook(self, state: Any, hook: CommHook) -> None:
         """Replace the reduction of a bucket by a function."""
+        if self._hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._hook = hook
         self._hook_state = state
 

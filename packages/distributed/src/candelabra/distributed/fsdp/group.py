@@ -4,7 +4,8 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import candelabra
@@ -13,9 +14,11 @@ from candelabra import Tensor
 from ..collectives.gathers import all_gather_into_tensor
 from ..collectives.reductions import all_reduce, reduce_scatter_tensor
 from ..device_mesh import DeviceMesh
+from ..process_group import ProcessGroup
 from ..reduce_op import ReduceOp
 from .parameter import ShardedParameter
 from .policies import MixedPrecisionPolicy
+from .post_forward import KeptPart
 
 if TYPE_CHECKING:
     from .state import Context
@@ -53,6 +56,12 @@ class ParameterGroup:
         self.divide_factor: float | None = None
         self.is_whole = False
         self._gathers: list[tuple[Any, Tensor, list[ShardedParameter]]] | None = None
+        #: The ranks that share the whole parameters between forward and backward; None if those are
+        #: freed or kept.
+        self.post_forward: ProcessGroup | None = None
+        self._kept: list[tuple[KeptPart, list[ShardedParameter]]] | None = None
+        #: Whether the parameters that are being gathered are kept parts of whole ones.
+        self._gathers_kept = False
         self._arrived = 0
         self.expected = 0
         #: Sums over the shards' group that wait for the reduction over replicas.
@@ -77,6 +86,12 @@ class ParameterGroup:
         """Start to gather the parameters, unless they are whole."""
         if self.is_whole or self._gathers is not None or not self.parameters:
             return
+        kept, self._kept = self._kept, None
+        # Before a forward pass the optimizer may have stepped.
+        self._gathers_kept = kept is not None and self.context is not None and self.context.is_in_backward
+        if kept is not None and self._gathers_kept:
+            self._gathers = [(*part.gather(), members) for part, members in kept]
+            return
         self._gathers = []
         with candelabra.no_grad():
             for dtype in dict.fromkeys(each.param_dtype for each in self.parameters):
@@ -97,9 +112,9 @@ class ParameterGroup:
         while gathers:
             work, made, members = gathers.pop(0)
             work.wait()
-            for each, parts in zip(members, made.split([each.chunk for each in members], 1), strict=True):
+            for each, parts in self._parts(made, members):
                 is_new = each.whole is None
-                memory = each.gather(parts)
+                memory = each.restore(parts) if self._gathers_kept else each.gather(parts)
                 assert each.whole is not None
                 if is_new and each.whole.requires_grad:
                     each.whole.register_post_accumulate_grad_hook(self._on_gradient)
@@ -109,6 +124,31 @@ class ParameterGroup:
         self.is_whole = True
         self._arrived = 0
         self.expected = sum(each.requires_grad for each in self.parameters)
+
+    def _parts(self, made: Tensor, members: list[ShardedParameter]) -> Iterator[tuple[ShardedParameter, Tensor]]:
+        """Return what was gathered of each parameter."""
+        if not self._gathers_kept:
+            return zip(members, made.split([each.chunk for each in members], 1), strict=True)
+        sizes = [math.prod(each.shape) for each in members]
+        return zip(members, made[: sum(sizes)].split(sizes), strict=True)
+
+    def reshard_after_pass(self) -> None:
+        """Free the whole parameters after a forward pass, but for the parts that are kept."""
+        self.wait()
+        if self.is_whole and self.post_forward is not None and candelabra.is_grad_enabled():
+            with candelabra.no_grad():
+                by_dtype: dict[Any, list[ShardedParameter]] = {}
+                for each in self.parameters:
+                    by_dtype.setdefault(each.param_dtype, []).append(each)
+                self._kept = [
+                    (KeptPart([each.memory() for each in members], self.post_forward), members)
+                    for members in by_dtype.values()
+                ]
+        self.reshard()
+
+    def forget_kept(self) -> None:
+        """Free what is kept of the whole parameters."""
+        self._kept = None
 
     def reshard(self) -> None:
         """Free the whole parameters, and make the modules hold the shards."""

@@ -4,6 +4,7 @@ states.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..tensor.placements import Shard
 from .group import ParameterGroup
 from .parameter import ShardedParameter
 from .policies import MixedPrecisionPolicy, OffloadPolicy
+from .post_forward import smaller_group
 from .state import ModuleState
 
 _classes: dict[type, type] = {}
@@ -62,6 +64,7 @@ class FSDPModule:
     def reshard(self) -> None:
         """Free the whole parameters of this module, which then holds their shards."""
         self._fsdp_state.group.reshard()
+        self._fsdp_state.group.forget_kept()
 
     def reset_iter_state(self) -> None:
         """Forget a pass in which an exception was raised; for the root module."""
@@ -91,6 +94,7 @@ class FSDPModule:
         for state in self._states(recurse):
             state.chooses_reshard = False
             state.group.reshard_after_forward = reshard_after_forward
+            state.group.post_forward = None
 
     def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
         """Set whether the whole parameters are freed after backward."""
@@ -159,9 +163,11 @@ def fully_shard(
     mesh : DeviceMesh, optional
         Of one dimension, or of two, of which the first replicates and the second shards. By default
         all ranks.
-    reshard_after_forward : bool, optional
+    reshard_after_forward : bool or int, optional
         Whether the whole parameters are freed between forward and backward. By default all but
-        those of the root are.
+        those of the root are. A number of ranks, a divisor of those that shard: so many consecutive
+        ranks keep the parameters together, and gather them before the backward pass among
+        themselves.
     shard_placement_fn : callable, optional
         Returns for a parameter along which dimension it is sharded, or None for the first.
     mp_policy : MixedPrecisionPolicy, optional
@@ -190,17 +196,20 @@ def fully_shard(
     (candelabra.Size([4, 4]), candelabra.Size([2, 4]))
     >>> dist.destroy_process_group()
     """
-    modules = _checked(module, reshard_after_forward)
+    modules = _checked(module)
     used = mesh or _default_mesh(modules)
     if used.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {used}")
+    kept_by = _ranks_that_keep(reshard_after_forward, used.shape[-1])
     mixed, offload = mp_policy or MixedPrecisionPolicy(), offload_policy or OffloadPolicy()
     parameters = [
         ShardedParameter(parameter, name, owners, used, _dim_of(parameter, shard_placement_fn), mixed, offload)
         for parameter, name, owners in _managed(modules, ignored_params or set())
     ]
     group = ParameterGroup(parameters, used, mixed)
-    group.reshard_after_forward = reshard_after_forward is not False
+    group.reshard_after_forward = reshard_after_forward is not False and kept_by != 1
+    if kept_by is not None and kept_by > 1:
+        group.post_forward = smaller_group(group.shards, kept_by)
     state = ModuleState(modules, group, mixed)
     state.chooses_reshard = reshard_after_forward is None
     for each in modules:
@@ -216,7 +225,7 @@ def fully_shard(
     return module
 
 
-def _checked(module: nn.Module | list[nn.Module], reshard_after_forward: bool | int | None) -> list[nn.Module]:
+def _checked(module: nn.Module | list[nn.Module]) -> list[nn.Module]:
     """Return the modules of a call of `fully_shard`, if it can take them."""
     modules = list(module) if isinstance(module, (list, tuple)) else [module]
     for each in modules:
@@ -224,11 +233,28 @@ def _checked(module: nn.Module | list[nn.Module], reshard_after_forward: bool | 
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {each}")
         if isinstance(each, FSDPModule):
             raise AssertionError(f"fully_shard was called on {type(each).__name__} before")
-    if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
-        raise NotImplementedError(
-            "fully_shard: reshard_after_forward is True or False here; a mesh of two dimensions shards within machines"
-        )
     return modules
+
+
+def _ranks_that_keep(given: bool | int | None, size: int) -> int | None:
+    """Return how many ranks keep whole parameters together after a forward pass, or None if they do
+    not.
+    """
+    if given is None or isinstance(given, bool):
+        return None
+    if not isinstance(given, int):
+        raise ValueError(
+            f"reshard_after_forward should be a bool or an int representing the group size to reshard to, not {given}"
+        )
+    if given < 1 or size % given:
+        raise ValueError(f"If passing reshard_after_forward as an int, it should be a factor of {size}, not {given}")
+    if given == 1:
+        warnings.warn(
+            "reshard_after_forward=1 (int) means resharding parameters to world size 1, instead of "
+            "reshard_after_forward=True (bool)",
+            stacklevel=3,
+        )
+    return None if given == size else given
 
 
 def _reshard_before(module: Any, *_arguments: Any) -> None:

@@ -159,6 +159,14 @@ class ShardedParameter:
                     own = self._slice(made, rank)
                     if own.numel():
                         own.copy_(parts[rank][: own.numel()].view(own.shape))
+        return self._hold(made)
+
+    def restore(self, values: Tensor) -> Tensor:
+        """Make the whole parameter of its values in order; return its memory."""
+        with candelabra.no_grad():
+            return self._hold(values.reshape(self.shape).clone())
+
+    def _hold(self, made: Tensor) -> Tensor:
         if self.whole is None:
             self.whole = self._wrapped(made)
         elif isinstance(self.whole, DTensor):

@@ -84,6 +84,7 @@ class Context:
                 state.group.finish_backward()
             elif state.group.reshard_after_backward:
                 state.group.reshard()
+            state.group.forget_kept()
         self.finish_reduction()
 
     def reset(self) -> None:
@@ -94,6 +95,7 @@ class Context:
             state.is_in_backward = False
             state.running.clear()
             state.group.reshard()
+            state.group.forget_kept()
             for each in state.group.parameters:
                 each.take_gradient()
 
@@ -229,7 +231,7 @@ class ModuleState:
             return output
         self.running.clear()
         if self.group.reshard_after_forward:
-            self.group.reshard()
+            self.group.reshard_after_pass()
         return output
 
     def _finish_forward(self, context: Context) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
-import threading
 import time
 from datetime import timedelta
 from types import FrameType
@@ -22,6 +20,8 @@ from ..store.health_board import STOPPED, is_stopped, stopped_text
 from ..store.pmi import kvs_name
 from ..store.server import StoreServer
 from .arguments import Settings
+from .elastic import Host, JobIsOver, Member
+from .machines import Layout, Machines
 from .report import report
 from .shared_memory import sweep
 from .workers import Worker, Workers
@@ -61,6 +61,8 @@ class Agent:
         self._news: str | None = None
         self._world = ""
         self._status: StatusMemory | None = None
+        #: Set if the number of machines changes.
+        self._rendezvous: Host | Member | None = None
 
     def run(self) -> int:
         """Run the job; return the launcher's exit status."""
@@ -86,16 +88,41 @@ class Agent:
 
     def _run(self) -> int:
         self._meet()
+        if isinstance(self._rendezvous, Member):
+            return self._follow(self._rendezvous)
+        status, reason = 1, f"it failed, and has started again {self._settings.max_restarts} times (--max-restarts)"
+        try:
+            status = self._lead()
+        except DistError as error:
+            reason = str(error)
+            raise
+        finally:
+            # A host that is told to end does not wait for the others, which lose its server.
+            if self._rendezvous is not None and not isinstance(sys.exception(), _Stopped):
+                self._rendezvous.close(status, "" if status == 0 else reason)
+        return status
+
+    def _lead(self) -> int:
+        """Run the attempts, and return the launcher's exit status."""
         for attempt in range(self._settings.max_restarts + 1):
-            self._failures.clear()
-            self._news = None
-            if self._attempt(attempt):
+            if self._attempt(self._layout(attempt)):
                 return 0
             print(report(self._settings.script, self._failures, self._news), file=sys.stderr, flush=True)
             if attempt < self._settings.max_restarts:
                 left = self._settings.max_restarts - attempt
                 print(f"torchrun: the processes start again, {left} restarts are left", file=sys.stderr, flush=True)
         return 1
+
+    def _follow(self, rendezvous: Member) -> int:
+        """Take part in the attempts for which the host chooses this machine."""
+        try:
+            while not self._attempt(rendezvous.next_layout()):
+                print(report(self._settings.script, self._failures, self._news), file=sys.stderr, flush=True)
+        except JobIsOver as over:
+            if over.reason:
+                print(f"torchrun: the job {self._settings.run_id} is over: {over.reason}", file=sys.stderr)
+            return over.status
+        return 0
 
     # ---- other machines
 
@@ -116,39 +143,49 @@ class Agent:
         if settings.nodes > 1:
             if self._node < 0:
                 self._node = self._store.add(f"{settings.run_id}/machines", 1) - 1
-                if self._node >= settings.nodes:
+                if self._node >= settings.nodes and not settings.is_elastic:
                     raise DistError(f"the job {settings.run_id} has its {settings.nodes} machines already")
             if self._server is None:
-                self._channel = Connection(settings.host, port, "agent", [], settings.token, settings.join_timeout)
+                details = [str(self._node).encode()]
+                self._channel = Connection(settings.host, port, "agent", details, settings.token, settings.join_timeout)
+        if settings.is_elastic:
+            self._rendezvous = (
+                Member(self._store, settings, self._node)
+                if self._server is None
+                else Host(self._store, settings, self._node, self._server.health.machines)
+            )
 
-    def _layout(self, attempt: int) -> tuple[int, int]:
-        """Return the rank of this machine's first process, and the number of all."""
+    def _layout(self, attempt: int) -> Layout:
+        """Return the ranks of an attempt, when the other machines are there."""
         settings = self._settings
+        if self._rendezvous is not None:
+            return self._rendezvous.next_layout()
         if settings.nodes == 1:
-            return 0, settings.processes
+            return Layout(attempt, 0, 1, 0, settings.processes)
         assert self._store is not None
         store = PrefixStore(f"{settings.run_id}/attempt {attempt}", self._store)
         store.set(f"processes/{self._node}", str(settings.processes))
         counts = [int(count) for count in store.multi_get([f"processes/{node}" for node in range(settings.nodes)])]
-        return sum(counts[: self._node]), sum(counts)
+        return Layout(attempt, self._node, settings.nodes, sum(counts[: self._node]), sum(counts))
 
-    def _environment(self, attempt: int, local_rank: int, rank: int, size: int) -> dict[str, str]:
+    def _environment(self, layout: Layout, local_rank: int) -> dict[str, str]:
         settings = self._settings
+        rank = layout.first_rank + local_rank
         environment = dict(os.environ)
         environment.update(
             {
                 "LOCAL_RANK": str(local_rank),
                 "RANK": str(rank),
-                "GROUP_RANK": str(self._node),
+                "GROUP_RANK": str(layout.node),
                 "ROLE_RANK": str(rank),
                 "ROLE_NAME": settings.role,
                 "LOCAL_WORLD_SIZE": str(settings.processes),
-                "WORLD_SIZE": str(size),
-                "GROUP_WORLD_SIZE": str(settings.nodes),
-                "ROLE_WORLD_SIZE": str(size),
+                "WORLD_SIZE": str(layout.size),
+                "GROUP_WORLD_SIZE": str(layout.nodes),
+                "ROLE_WORLD_SIZE": str(layout.size),
                 "MASTER_ADDR": settings.host,
                 "MASTER_PORT": str(settings.port),
-                "TORCHELASTIC_RESTART_COUNT": str(attempt),
+                "TORCHELASTIC_RESTART_COUNT": str(layout.attempt),
                 "TORCHELASTIC_MAX_RESTARTS": str(settings.max_restarts),
                 "TORCHELASTIC_RUN_ID": settings.run_id,
                 "TORCHELASTIC_USE_AGENT_STORE": "True",
@@ -164,18 +201,19 @@ class Agent:
 
     # ---- one attempt
 
-    def _attempt(self, attempt: int) -> bool:
+    def _attempt(self, layout: Layout) -> bool:
         settings = self._settings
-        self._world = f"{settings.run_id}.{attempt}"
-        first, size = self._layout(attempt)
-        ranks = list(range(first, first + settings.processes))
-        environments = [self._environment(attempt, place, rank, size) for place, rank in enumerate(ranks)]
+        self._failures.clear()
+        self._news = None
+        self._world = f"{settings.run_id}.{layout.attempt}"
+        ranks = list(range(layout.first_rank, layout.first_rank + settings.processes))
+        environments = [self._environment(layout, place) for place in range(settings.processes)]
         self._status = StatusMemory(settings.processes)
         for place, environment in enumerate(environments):
             environment[VARIABLE] = self._status.variable(place)
-        workers = Workers(settings, environments, ranks, attempt, self._status.descriptor)
+        workers = Workers(settings, environments, ranks, layout.attempt, self._status.descriptor)
         try:
-            return self._watch(workers, attempt)
+            return self._watch(workers, layout)
         except _Stopped as stopped:
             workers.end(stopped.number, settings.shutdown_timeout)
             raise
@@ -186,17 +224,21 @@ class Agent:
             self._status = None
             sweep(kvs_name(self._world, settings.token))
 
-    def _watch(self, workers: Workers, attempt: int) -> bool:
-        others = (
-            _Others(self._store, self._settings, attempt, self._server is not None)
-            if self._settings.nodes > 1 and self._store
-            else None
-        )
+    def _watch(self, workers: Workers, layout: Layout) -> bool:
+        others = None
+        if layout.nodes > 1 and self._store is not None:
+            name = f"{self._settings.run_id}/attempt {layout.attempt}"
+            is_host = self._server is not None
+            others = Machines(self._store, name, layout.nodes, self._settings.monitor_interval, is_host)
+            if isinstance(self._rendezvous, Host):
+                others.lost = self._rendezvous.lost
         while workers.running():
             self._look_for_stopped(workers)
             workers.wait(self._settings.monitor_interval if others else _LOOK, self._note_end)
             if self._server is not None and self._news is None:
                 self._news = self._server.health.failure(self._world)
+            if others is not None and self._news is None and (machine := others.lost()) is not None:
+                self._news = f"the machine {machine} has left the job"
             if self._failures or self._news is not None:
                 if others is not None:
                     others.tell_failure()
@@ -243,37 +285,3 @@ class Agent:
             self._store.close()
         if self._server is not None:
             self._server.close()
-
-
-class _Others:
-    """What the machines of a job tell one another by the store."""
-
-    def __init__(self, store: TCPStore, settings: Settings, attempt: int, is_host: bool) -> None:
-        self._store = PrefixStore(f"{settings.run_id}/attempt {attempt}", store)
-        self._nodes = settings.nodes
-        self._interval = settings.monitor_interval
-        self._is_host = is_host
-
-    def tell_failure(self) -> None:
-        """Tell that a process of this machine has failed."""
-        self._store.set("failed", socket.gethostname())
-
-    def have_failed(self) -> bool:
-        """Return whether a process of any machine has failed."""
-        return self._store.check(["failed"])
-
-    def wait_for_end(self) -> bool:
-        """Wait until the processes of all machines have ended; return whether none has failed."""
-        ended = self._store.add("ended", 1)
-        pause = threading.Event()
-        while ended < self._nodes:
-            if self.have_failed():
-                return False
-            pause.wait(self._interval)
-            ended = self._store.add("ended", 0)
-        seen = self._store.add("seen", 1)
-        # The host's server must have answered all before it closes.
-        while self._is_host and seen < self._nodes:
-            pause.wait(self._interval)
-            seen = self._store.add("seen", 0)
-        return True

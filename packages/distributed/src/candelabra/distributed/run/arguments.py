@@ -27,6 +27,11 @@ class Settings:
         The program with its arguments.
     host, port
         Where the job's server is; port 0 for a free one.
+    nodes, min_nodes : int
+        The number of machines, at most and at least.
+    join_timeout, last_call_timeout, close_timeout : float
+        Seconds: in which enough machines must come; for which a job that could start waits for more
+        of them; for which the host of a job that is over waits for the others.
     is_host : bool or None
         Whether this launcher runs the server. None: if the address is this machine's.
     node_rank : int
@@ -36,6 +41,7 @@ class Settings:
     command: list[str]
     script: str
     nodes: int
+    min_nodes: int
     processes: int
     node_rank: int
     host: str
@@ -45,6 +51,8 @@ class Settings:
     token: str
     max_restarts: int
     join_timeout: float
+    last_call_timeout: float
+    close_timeout: float
     shutdown_timeout: float
     monitor_interval: float
     role: str
@@ -53,6 +61,11 @@ class Settings:
     tees: dict[int, int] = field(default_factory=dict)
     shown_ranks: set[int] | None = None
     signals: list[signal.Signals] = field(default_factory=list)
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the number of machines may change."""
+        return self.min_nodes < self.nodes
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -77,7 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     option("--rdzv-backend", default="static", help="static or c10d")
     option("--rdzv-endpoint", default="", help="HOST:PORT of the job's server, for c10d")
     option("--rdzv-id", default="none", help="name of the job")
-    option("--rdzv-conf", default="", help="KEY=VALUE,...: join_timeout, token, is_host")
+    option(
+        "--rdzv-conf", default="", help="KEY=VALUE,...: join_timeout, last_call_timeout, close_timeout, token, is_host"
+    )
     option("--standalone", action="store_true", help="one machine, with a free port")
     option("--max-restarts", default=0, type=int, help="how often a job that failed starts again")
     option("--monitor-interval", default=0.1, type=float, help="seconds between looks at other machines")
@@ -133,7 +148,7 @@ def read_arguments(arguments: Sequence[str] | None = None) -> Settings:
 
 
 def _settings(given: argparse.Namespace) -> Settings:
-    nodes = _nodes(given.nnodes)
+    least, nodes = _nodes(given.nnodes)
     details = _details(given.rdzv_conf)
     processes = _processes(given.nproc_per_node)
     if given.max_restarts < 0:
@@ -145,6 +160,7 @@ def _settings(given: argparse.Namespace) -> Settings:
         command=_command(given),
         script=given.training_script,
         nodes=nodes,
+        min_nodes=least,
         processes=processes,
         node_rank=0,
         host="127.0.0.1",
@@ -153,7 +169,9 @@ def _settings(given: argparse.Namespace) -> Settings:
         run_id=given.rdzv_id if given.rdzv_id != "none" else str(uuid.uuid4()),
         token=details.get("token") or os.environ.get("CANDELABRA_JOB_TOKEN") or secrets.token_hex(16),
         max_restarts=given.max_restarts,
-        join_timeout=float(details.get("join_timeout", 600)),
+        join_timeout=_seconds(details, "join_timeout", 600),
+        last_call_timeout=_seconds(details, "last_call_timeout", 30),
+        close_timeout=_seconds(details, "close_timeout", 30),
         shutdown_timeout=timeout,
         monitor_interval=given.monitor_interval,
         role=given.role,
@@ -168,6 +186,8 @@ def _settings(given: argparse.Namespace) -> Settings:
             raise ValueError("--standalone is for one machine; --nnodes says more")
         return settings
     if given.rdzv_backend == "static":
+        if settings.is_elastic:
+            raise ValueError(f"--nnodes {given.nnodes}: a number of machines that changes needs --rdzv-backend c10d")
         if not 0 <= given.node_rank < nodes:
             raise ValueError(f"--node-rank must be below the number of machines {nodes}, but is {given.node_rank}")
         settings.host, settings.node_rank = given.master_addr, given.node_rank
@@ -194,7 +214,8 @@ def _settings(given: argparse.Namespace) -> Settings:
     return settings
 
 
-def _nodes(text: str) -> int:
+def _nodes(text: str) -> tuple[int, int]:
+    """Return the least and the greatest number of machines."""
     least, _, most = text.partition(":")
     try:
         numbers = int(least), int(most or least)
@@ -202,12 +223,7 @@ def _nodes(text: str) -> int:
         raise ValueError(f"--nnodes must be a number or MIN:MAX, but is {text}") from None
     if not 1 <= numbers[0] <= numbers[1]:
         raise ValueError(f"--nnodes must be a number or MIN:MAX, but is {text}")
-    if numbers[0] != numbers[1]:
-        raise ValueError(
-            f"--nnodes {text}: jobs whose number of machines changes are not supported; give one number. "
-            "--max-restarts starts a job again on the same machines"
-        )
-    return numbers[0]
+    return numbers
 
 
 def _processes(text: str) -> int:
@@ -236,6 +252,16 @@ def _details(text: str) -> dict[str, str]:
     if any(not equals for _, equals, _ in pairs):
         raise ValueError(f"--rdzv-conf must be KEY=VALUE,..., but is {text}")
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _seconds(details: dict[str, str], name: str, default: float) -> float:
+    try:
+        found = float(details.get(name, default))
+    except ValueError:
+        found = -1.0
+    if not found > 0:
+        raise ValueError(f"--rdzv-conf: {name} must be a positive number of seconds, but is {details[name]}")
+    return found
 
 
 def _streams(text: str, processes: int, name: str) -> dict[int, int]:

@@ -86,11 +86,13 @@ class HealthBoard:
     def __init__(self, server: StoreServer) -> None:
         self._server = server
         self._worlds: dict[str, World] = {}
+        #: The connections of the launchers of other machines, with their numbers as states.
         self._agents: list[Peer] = []
 
     def greet(self, peer: Peer, kind: str, details: list[bytes]) -> None:
         """Take the connection of a rank or of a launcher."""
         if kind == "agent":
+            peer.state = int(details[0]) if details else -1
             self._agents.append(peer)
             return
         given = json.loads(details[0])
@@ -175,6 +177,12 @@ class HealthBoard:
         """
         found = self._worlds.get(world)
         return None if found is None else found.failure
+
+    def machines(self) -> set[int]:
+        """Return the numbers of the other machines whose launchers are connected; for the launcher
+        in the server's process.
+        """
+        return {peer.state for peer in list(self._agents)}
 
     def report_death(self, world: str, rank: int, process: int, how: str, activity: list[Any] | None) -> None:
         """Say how a process has ended and what it did; for the launcher in the server's process."""

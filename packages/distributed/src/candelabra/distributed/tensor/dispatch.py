@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 from candelabra import Tensor
@@ -19,6 +20,10 @@ from .rules import RULES, Call, Row, Rule, call_with
 _MOST_PLANS = 4096
 _plans: dict[Any, Any] = {}
 _replicates = ContextVar("implicit_replication", default=False)
+#: Functions of the arguments by name that compute operators instead of their rules.
+_overrides: ContextVar[Mapping[str, Callable[[dict[str, Any]], Any]]] = ContextVar(
+    "overrides", default=MappingProxyType({})
+)
 
 
 @contextmanager
@@ -29,6 +34,16 @@ def implicit_replication() -> Any:
         yield
     finally:
         _replicates.reset(token)
+
+
+@contextmanager
+def overriding(functions: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Iterator[None]:
+    """Compute some operators by other functions than their rules, in the block."""
+    token = _overrides.set(functions)
+    try:
+        yield
+    finally:
+        _overrides.reset(token)
 
 
 def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -42,6 +57,9 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         Tensors are of different meshes, or plain tensors are among them.
     """
     name = func.functional.name if func.functional is not None else func.name
+    override = _overrides.get().get(name)
+    if override is not None:
+        return override(dict(zip(func.parameters, args, strict=False)) | kwargs)
     rule = RULES.get(name) or RULES.get(func.name)
     if rule is None:
         raise NotImplementedError(

@@ -18,6 +18,7 @@ class DistributedSampler(Sampler[int]):
 
     All processes shuffle with the same seed and epoch, and each takes every ``num_replicas``-th
     index. Call :meth:`set_epoch` before each epoch; otherwise every epoch has the same order.
+    :meth:`set_start` leaves out what was taken before, on any number of processes.
 
     Parameters
     ----------
@@ -71,9 +72,14 @@ class DistributedSampler(Sampler[int]):
         self.drop_last = drop_last
         self.shuffle = shuffle
         self.seed = seed
-        count = len(dataset)
-        self.num_samples = count // num_replicas if drop_last else math.ceil(count / num_replicas)
-        self.total_size = self.num_samples * num_replicas
+        #: Number of samples at the start of the epoch's order that are left out.
+        self.start = 0
+        self._divide()
+
+    def _divide(self) -> None:
+        count = len(self.dataset) - self.start
+        self.num_samples = count // self.num_replicas if self.drop_last else math.ceil(count / self.num_replicas)
+        self.total_size = self.num_samples * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)
@@ -83,14 +89,46 @@ class DistributedSampler(Sampler[int]):
             ).tolist()
         else:
             order = list(range(count))
+        rest = order[self.start :]
         if not self.drop_last and count:
-            missing = self.total_size - count
-            order += (order * math.ceil(missing / count))[:missing]
-        return iter(order[self.rank : self.total_size : self.num_replicas])
+            missing = self.total_size - len(rest)
+            rest += (order * math.ceil(missing / count))[:missing]
+        return iter(rest[self.rank : self.total_size : self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch, which determines the shuffle."""
+        """Set the epoch, which determines the shuffle. It starts with its first sample."""
         self.epoch = epoch
+        if self.start:
+            self.set_start(0)
+
+    def set_start(self, start: int) -> None:
+        """Leave out the first samples of the epoch's order, until the next `set_epoch`.
+
+        After k batches of b samples on each of n processes, the first k * b * n samples of the
+        order are taken, and any number of processes can divide the rest.
+
+        Parameters
+        ----------
+        start : int
+            The number of samples that are left out.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer samples.
+
+        Examples
+        --------
+        >>> from candelabra.utils.data import DistributedSampler
+        >>> sampler = DistributedSampler(range(7), 1, 0, shuffle=False)
+        >>> sampler.set_start(4)
+        >>> list(sampler)
+        [4, 5, 6]
+        """
+        if not 0 <= start <= len(self.dataset):
+            raise ValueError(f"set_start: start must be from 0 to {len(self.dataset)}, but is {start}")
+        self.start = start
+        self._divide()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .randomness import random_states, set_random_states
+from .shared_data import resume_share, share_state, sharing_sampler
 
 
 class Place:
@@ -27,6 +28,9 @@ class Place:
     The states of all generators (see :func:`random_states`) are saved at the start of an epoch, so
     that its order can be reproduced. Custom generators are not covered, except those of a
     `DataLoader` and its sampler.
+
+    If the loader has a `DistributedSampler`, the state can be loaded on another number of ranks, or
+    with another batch size: they divide what is left of the epoch.
 
     Examples
     --------
@@ -66,10 +70,22 @@ class Place:
                 if state["loader"] is not None:
                     self.loader.load_state_dict(state["loader"])
                 return
+            if resume_share(self.loader, state["share"]):
+                sampler = sharing_sampler(self.loader)
+                self.exhausted = sampler.start == len(sampler.dataset)
+                if self.exhausted:
+                    return
+                self.batches, self._at_start = 0, random_states()
+                self._iterator = iter(self.loader)
+                yield from self._batches()
+                return
             now = random_states()
             set_random_states(state["random"])
             self._iterator = self._again(state)
             set_random_states(now)
+        yield from self._batches()
+
+    def _batches(self) -> Iterator[Any]:
         for batch in self._iterator:
             self.batches += 1
             yield batch
@@ -112,6 +128,7 @@ class Place:
             "exhausted": self.exhausted,
             "random": self._at_start,
             "loader": self.loader.state_dict() if self._has_state() else None,
+            "share": share_state(self.loader, self.batches),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -122,7 +139,7 @@ class Place:
         ValueError
             If the state is not that of a `Place`, or its loader had a state and this one cannot.
         """
-        missing = {"batches", "exhausted", "random", "loader"} - set(state)
+        missing = {"batches", "exhausted", "random", "loader", "share"} - set(state)
         if missing:
             raise ValueError(f"load_state_dict: this is no state of a Place: {sorted(missing)} are missing")
         if state["loader"] is not None and not self._has_state():
@@ -131,7 +148,17 @@ class Place:
             )
         self._resumed = dict(state)
 
+    @staticmethod
+    def is_within_epoch(state: dict[str, Any] | None) -> bool:
+        """Return whether a state is that of an epoch that has begun."""
+        return state is not None and bool(
+            state["batches"] or state["exhausted"] or (state["share"] is not None and state["share"]["start"])
+        )
+
     def next_epoch(self) -> None:
         """Reset the position, so that the next iteration starts a new epoch."""
         self._resumed, self._at_start, self._iterator = None, None, None
         self.batches, self.exhausted = 0, False
+        sampler = sharing_sampler(self.loader)
+        if sampler is not None:
+            sampler.set_start(0)

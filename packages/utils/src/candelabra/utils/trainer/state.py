@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import candelabra
 
 from .metrics import Mean
 from .progress import Progress
 from .randomness import random_states
+from .ranks import from_all_ranks, from_first_rank, rank_and_count
 
 if TYPE_CHECKING:
+    from .checkpoints import Checkpoints
     from .trainer import Trainer
 
 FORMAT = "candelabra.trainer"
@@ -18,7 +23,6 @@ VERSION = 1
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
     """Return the state of a trainer; see `Trainer.state_dict`."""
-    place = trainer._place_state if trainer._place is None else trainer._place.state_dict()
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -36,9 +40,59 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
             if hasattr(callback, "state_dict")
         },
         "checkpoints": None if trainer.checkpoints is None else trainer.checkpoints.state_dict(),
-        "place": place,
+        "place": _place_of(trainer),
         "random": random_states(),
     }
+
+
+def _place_of(trainer: Trainer) -> dict[str, Any] | None:
+    return trainer._place_state if trainer._place is None else trainer._place.state_dict()
+
+
+def check_finite(trainer: Trainer) -> None:
+    """Raise FloatingPointError if a parameter is not finite."""
+    for name, parameter in trainer.model.named_parameters():
+        if not candelabra.isfinite(parameter.detach()).all():
+            raise FloatingPointError(
+                f"after step {trainer.progress.step} parameter {name} is not finite; no checkpoint was written, and those "
+                "before are as they were"
+            )
+
+
+def write_checkpoint(trainer: Trainer, checkpoints: Checkpoints, value: float | None) -> Path:
+    """Write a checkpoint, which rank 0 does for all ranks.
+
+    Parameters
+    ----------
+    trainer, checkpoints
+        Of this rank.
+    value : float, optional
+        The monitored value.
+
+    Returns
+    -------
+    Path
+        The file, which is in a folder that all ranks share.
+    """
+    step = trainer.progress.step
+    if hasattr(trainer.optimizer, "consolidate_state_dict"):
+        trainer.optimizer.consolidate_state_dict()
+    rank, count = rank_and_count()
+    if count == 1:
+        return checkpoints.save(trainer.state_dict(), step, value)
+    of_ranks = from_all_ranks({"random": random_states(), "place": _place_of(trainer)})
+    if rank != 0:
+        return checkpoints.path(step)
+    return checkpoints.save({**trainer.state_dict(), "ranks": of_ranks}, step, value)
+
+
+def newest_checkpoint(checkpoints: Checkpoints) -> Path | None:
+    """Return the newest checkpoint that rank 0 sees, and remove unfinished ones."""
+    found = None
+    if rank_and_count()[0] == 0:
+        checkpoints.remove_remnants()
+        found = checkpoints.latest()
+    return from_first_rank(found)
 
 
 def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
@@ -72,8 +126,17 @@ def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
             callback.load_state_dict(state["callbacks"][name])
     if trainer.checkpoints is not None and state["checkpoints"] is not None:
         trainer.checkpoints.load_state_dict(state["checkpoints"])
-    trainer._place_state = state["place"]
-    trainer._random = state["random"]
+    trainer._place_state, trainer._random = _own_part(state)
+
+
+def _own_part(state: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return this rank's position in the data, and its generators; None for generators that the
+    saved run had not.
+    """
+    rank, count = rank_and_count()
+    of_ranks = state.get("ranks") or [{"random": state["random"], "place": state["place"]}]
+    random = of_ranks[rank]["random"] if rank < len(of_ranks) else None
+    return of_ranks[rank if len(of_ranks) == count else 0]["place"], random
 
 
 def named(callbacks: list[Any]) -> list[tuple[str, Any]]:

@@ -26,8 +26,9 @@ from .placement import choose_device, to_device
 from .precision import Precision
 from .progress import Progress
 from .randomness import kept_generators, seed_everything, set_random_states
+from .ranks import on_any_rank
 from .requirements import needs_value, refuse_closures
-from .state import set_state, state_of
+from .state import check_finite, newest_checkpoint, set_state, state_of, write_checkpoint
 
 
 class Trainer:
@@ -111,6 +112,9 @@ class Trainer:
     A killed run that resumes from its checkpoint ends with bitwise identical weights. Checkpoints
     contain the model, optimizer, schedule, scaler, callbacks, all generators, and the position in
     the epoch.
+
+    With several ranks, all call :meth:`fit`, with a `DistributedDataParallel` model and a loader
+    with a `DistributedSampler`. Rank 0 writes the checkpoints. Any number of ranks can resume.
 
     Examples
     --------
@@ -196,6 +200,7 @@ class Trainer:
         self.progress = Progress()
         self.history: list[dict[str, float]] = []
         self.stopped: str | None = None
+        self._is_stopping = False  # by all ranks
         self.is_fitting = False
         #: Total number of training steps, or None if it is unknown.
         self.total_steps: int | None = None
@@ -275,8 +280,11 @@ class Trainer:
             # finish.
             if stepped and self.stopped is None and time.monotonic() >= deadline:
                 self.stop("max_time")
+            self._is_stopping = on_any_rank(self.stopped is not None)
+            if self._is_stopping and self.stopped is None:
+                self.stop("another rank")
             return (
-                self.stopped is not None
+                self._is_stopping
                 or (epochs is not None and self.progress.epoch >= epochs)
                 or (steps is not None and self.progress.step >= steps)
             )
@@ -311,8 +319,8 @@ class Trainer:
         """Train on the remaining batches of an epoch."""
         place, progress = self._place, self.progress
         assert place is not None
-        if self._place_state is None or not (self._place_state["batches"] or self._place_state["exhausted"]):
-            set_epoch(place.loader, progress.epoch)
+        set_epoch(place.loader, progress.epoch)
+        if not Place.is_within_epoch(self._place_state):
             self._running = {}
             self._call("on_epoch_start")
         self._place_state = None
@@ -329,7 +337,7 @@ class Trainer:
                 self._after_step(eval_loader, eval_every)
                 # If training ends with the last batch of an epoch, the epoch also counts as
                 # complete.
-                if is_over() and (self.stopped is not None or place.batches != length_of(place.loader)):
+                if is_over() and (self._is_stopping or place.batches != length_of(place.loader)):
                     break
         else:
             if pending:
@@ -553,17 +561,13 @@ class Trainer:
         if self.checkpoints is None or (not again and self._saved_at == at) or not self.progress.batches:
             return None
         if self.on_nan != "ignore":
-            for name, parameter in self.model.named_parameters():
-                if not candelabra.isfinite(parameter.detach()).all():
-                    raise FloatingPointError(
-                        f"after step {self.progress.step} parameter {name} is not finite; no checkpoint was written, and those before are as they were"
-                    )
+            check_finite(self)
         value = self._evaluated.get(self.checkpoints.monitor)
         if value is None and self.history:
             value = self.history[-1].get(self.checkpoints.monitor)
         if value is not None:
             self.checkpoints.values[at[0]] = value
-        path = self.checkpoints.save(self.state_dict(), at[0], value)
+        path = write_checkpoint(self, self.checkpoints, value)
         self._saved_at = at
         self._call("on_checkpoint", path)
         return path
@@ -573,8 +577,7 @@ class Trainer:
         if source is True:
             if self.checkpoints is None:
                 raise RuntimeError("fit(): resume=True needs checkpoints=, the folder to look in")
-            self.checkpoints.remove_remnants()
-            source = self.checkpoints.latest()
+            source = newest_checkpoint(self.checkpoints)
             if source is None:
                 return False
         self.load(source)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from .loss import loss_parallel
 from .plan import parallelize_module
 from .preparing import PrepareModuleInput, PrepareModuleInputOutput, PrepareModuleOutput
 from .styles import ColwiseParallel, ParallelStyle, RowwiseParallel, SequenceParallel
@@ -16,5 +17,6 @@ __all__ = [
     "PrepareModuleOutput",
     "RowwiseParallel",
     "SequenceParallel",
+    "loss_parallel",
     "parallelize_module",
 ]

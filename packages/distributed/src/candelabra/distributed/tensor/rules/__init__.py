@@ -2,7 +2,7 @@
 operators.
 """
 
-from . import indexing, losses, matmul, networks, optimizers, pointwise, randomness, reductions, views
+from . import batch_norm, indexing, losses, matmul, networks, optimizers, pointwise, randomness, reductions, views
 from .table import RULES, Call, Row, Rule, call_with
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Call",
     "Row",
     "Rule",
+    "batch_norm",
     "call_with",
     "indexing",
     "losses",

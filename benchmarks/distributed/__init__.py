@@ -1,0 +1,1 @@
+"""Benchmarks of several processes, beside PyTorch with gloo: ``python -m benchmarks.distributed``."""
