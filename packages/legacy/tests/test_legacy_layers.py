@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from legacy_checks import check_module
 
 import candelabra
-from candelabra.legacy import nn
+from candelabra.legacy import load_lua, nn, save_lua
 from candelabra.legacy.nn.tape import map_tensors, tensors_of
 
 
@@ -40,6 +41,13 @@ def indices(*shape: int, below: int = 4) -> Any:
 
 def pooled(pooling: Any, unpooling: Any) -> Any:
     return nn.Sequential().add(pooling).add(unpooling(pooling))
+
+
+def written_and_read(module: nn.Module) -> Any:
+    file = io.BytesIO()
+    save_lua(module, file)
+    file.seek(0)
+    return load_lua(file)
 
 
 MAPS = nn.SpatialConvolutionMap.maps
@@ -218,7 +226,7 @@ def test_copies(name: str, make: Callable[[], Any], draw: Callable[[], Any]) -> 
     output = module.forward(value)
     assert repr(module).startswith("nn.")
     # A copy works alone, also one that went through pickle.
-    for copied in (module.clone(), pickle.loads(pickle.dumps(module))):
+    for copied in (module.clone(), pickle.loads(pickle.dumps(module)), written_and_read(module)):
         assert type(copied) is type(module)
         for own, expected in zip(tensors_of(copied.forward(value)), tensors_of(output), strict=True):
             candelabra.testing.assert_close(own, expected)

@@ -67,6 +67,63 @@ def test_a_changed_parameter_or_input_is_recorded_again() -> None:
     assert layer.gradWeight.tolist() == [[7.0, 9.0]]
 
 
+class Doubled(nn.Module):
+    """A layer as programs for Torch 7 define it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.gradWeight = candelabra.full((1,), 2.0), candelabra.zeros(1)
+
+    def updateOutput(self, input):  # type: ignore[no-untyped-def]
+        self.output = self.weight * input
+        return self.output
+
+    def updateGradInput(self, input, gradOutput):  # type: ignore[no-untyped-def]
+        self.gradInput = self.weight * gradOutput
+        return self.gradInput
+
+    def accGradParameters(self, input, gradOutput, scale=1):  # type: ignore[no-untyped-def]
+        self.gradWeight.add_((input * gradOutput).sum(), alpha=scale)
+
+
+class Sign(nn.Module):
+    def updateOutput(self, input):  # type: ignore[no-untyped-def]
+        self.output = input.sign()
+        return self.output
+
+    def updateGradInput(self, input, gradOutput):  # type: ignore[no-untyped-def]
+        self.gradInput = gradOutput.clone()
+        return self.gradInput
+
+
+class Distance(nn.Criterion):
+    def updateOutput(self, input, target):  # type: ignore[no-untyped-def]
+        self.output = float((input - target).abs().sum())
+        return self.output
+
+    def updateGradInput(self, input, target):  # type: ignore[no-untyped-def]
+        self.gradInput = (input - target).sign()
+        return self.gradInput
+
+
+def test_classes_that_define_the_methods_themselves() -> None:
+    net, value = nn.Sequential().add(Doubled()).add(Sign()), candelabra.tensor([1.0, -3.0])
+    criterion = Distance()
+    assert criterion.forward(net.forward(value), candelabra.zeros(2)) == 2.0
+    assert net.backward(value, criterion.backward(net.output, candelabra.zeros(2))).tolist() == [2.0, -2.0]
+    assert net.get(0).gradWeight.tolist() == [4.0]
+    net.accUpdateGradParameters(value, candelabra.ones(2), 0.5)
+    assert net.get(0).weight.tolist() == [0.0] and net.get(0).gradWeight.tolist() == [4.0]
+
+
+def test_the_type_of_new_modules() -> None:
+    candelabra.set_default_dtype(candelabra.float64)
+    try:
+        assert nn.Linear(2, 2).type() == nn.MSECriterion().type() == "torch.DoubleTensor"
+    finally:
+        candelabra.set_default_dtype(candelabra.float32)
+
+
 def test_the_tape_does_not_reach_beyond_a_layer() -> None:
     weight = candelabra.ones(2, requires_grad=True)
     layer = nn.Square()

@@ -219,6 +219,10 @@ def test_fields_that_older_files_lack_or_name_otherwise() -> None:
     kernels = {"kW": number(3), "kH": number(2), "padW": number(0), "padH": number(0)}
     found = load(module(b"SpatialConvolutionMM", weight=matrix(10, 1, 6), bias=matrix(20, 1), **planes, **kernels))
     assert found.forward(candelabra.ones(1, 2, 3)).tolist() == [[[15.0]]]
+    planes["padding"] = number(1)
+    kernels = {"kW": number(3), "kH": number(3)}
+    found = load(module(b"SpatialConvolution", weight=matrix(10, 1, 1, 3, 3), bias=matrix(20, 1), **planes, **kernels))
+    assert found.forward(candelabra.ones(1, 1, 1)).tolist() == [[[4.0]]]
     data = torch(1, b"cudnn.ReLU", table(2, string(b"mode"), string(b"CUDNN_ACTIVATION_RELU")))
     assert type(load(data)) is nn.ReLU
     network = table(3, string(b"modules"), table(4))

@@ -46,6 +46,11 @@ def type_name(dtype: candelabra.dtype, device: str) -> str:
     return f"torch.{'cuda.' if device == 'cuda' else ''}{_NAMES[dtype]}Tensor"
 
 
+def default_type() -> str:
+    """Return the name of the type that new tensors have."""
+    return type_name(candelabra.get_default_dtype(), "cpu")
+
+
 class LegacyObject:
     """The base of modules and criteria."""
 

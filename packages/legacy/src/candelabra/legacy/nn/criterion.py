@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import candelabra
 
-from .base import LegacyObject
+from .base import LegacyObject, default_type
 from .module import Module
 from .tape import Recording, Value, add_tables, key_of, map_tensors
 
@@ -16,13 +16,15 @@ _Criterion = TypeVar("_Criterion", bound="Criterion")
 class Criterion(LegacyObject):
     """A loss: a number that is computed from an input and a target.
 
-    A subclass defines ``_compute(input, target)``, whose gradient the tape computes.
+    A subclass defines ``_compute(input, target)``, whose gradient the tape computes, or the methods
+    themselves.
     """
 
     _recording: tuple[Any, Any, Recording] | None = None
 
     def __init__(self) -> None:
         self.output = 0.0
+        self._type = default_type()
         self.gradInput: Any = candelabra.empty(0)
 
     def _compute(self, input: Any, target: Any) -> Any:

@@ -191,10 +191,6 @@ class L1Penalty(Module):
         above = gradOutput if self.provideOutput else candelabra.zeros_like(gradOutput)
         return super().updateGradInput(input, [above, candelabra.ones((), dtype=input.dtype, device=input.device)])
 
-    def backward(self, input: Tensor, gradOutput: Tensor, scale: float = 1) -> Tensor:
-        """Compute the gradient of the input: there are no parameters."""
-        return self.updateGradInput(input, gradOutput)
-
 
 class Copy(Module):
     """Convert the input to another type, and the gradient back.

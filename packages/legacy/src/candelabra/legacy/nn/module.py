@@ -9,7 +9,7 @@ import candelabra
 from candelabra import Tensor
 
 from . import flattening
-from .base import LegacyObject
+from .base import LegacyObject, default_type
 from .tape import Recording, Value, key_of, map_tensors
 
 _Module = TypeVar("_Module", bound="Module")
@@ -18,10 +18,10 @@ _Module = TypeVar("_Module", bound="Module")
 class Module(LegacyObject):
     """A layer with Torch 7's methods.
 
-    A subclass defines ``_compute(input, *parameters)``, a function of nn. Its ``updateOutput``
-    records that function on the tape; ``updateGradInput`` and ``accGradParameters`` ask the tape
-    for the gradients of the input and of the parameters. If the input or a parameter has changed
-    since, the function is recorded again.
+    A subclass defines ``_compute(input, *parameters)``, a function of nn, or the methods themselves.
+    ``updateOutput`` records the function on the tape; ``updateGradInput`` and ``accGradParameters``
+    ask the tape for the gradients of the input and of the parameters. If the input or a parameter
+    has changed since, the function is recorded again.
     """
 
     #: Names of the parameters, in the order in which ``_compute`` takes them.
@@ -41,6 +41,7 @@ class Module(LegacyObject):
         self.output: Any = candelabra.empty(0)
         self.gradInput: Any = candelabra.empty(0)
         self.train = True
+        self._type = default_type()
 
     # ---- what subclasses define
 
@@ -84,12 +85,20 @@ class Module(LegacyObject):
 
     def accGradParameters(self, input: Value, gradOutput: Value, scale: float = 1) -> None:
         """Add the gradients of the parameters, times a scale, to ``gradWeight`` and the like."""
+        if not self._own_parameters()[0]:
+            return
         recording = self._recorded(input)
         leaves = [leaf for leaf in recording.parameters if leaf is not None]
         self._accumulate(recording.gradients(leaves, gradOutput), scale)
 
     def backward(self, input: Value, gradOutput: Value, scale: float = 1) -> Value:
         """Compute ``gradInput`` and accumulate the gradients of the parameters."""
+        kind = type(self)
+        if kind.updateGradInput is not Module.updateGradInput or kind.accGradParameters is not Module.accGradParameters:
+            # A class that defines its gradients by hand, as in Torch 7.
+            self.updateGradInput(input, gradOutput)
+            self.accGradParameters(input, gradOutput, scale)
+            return self.gradInput
         recording = self._recorded(input)
         leaves = [leaf for leaf in recording.parameters if leaf is not None]
         gradients = recording.gradients([*recording.inputs, *leaves], gradOutput)
@@ -108,11 +117,16 @@ class Module(LegacyObject):
         if self._shared:
             self.sharedAccUpdateGradParameters(input, gradOutput, lr)
             return
-        recording = self._recorded(input)
-        leaves = [leaf for leaf in recording.parameters if leaf is not None]
-        gradients = recording.gradients(leaves, gradOutput)
-        for parameter, gradient in zip(self._own_parameters()[0], gradients):
-            parameter.add_(gradient, alpha=-lr)
+        names = [name for name in self._parameter_names if getattr(self, name) is not None]
+        gradients = [getattr(self, gradient_name(name)) for name in names]
+        # What is accumulated goes to the parameters themselves.
+        for name in names:
+            setattr(self, gradient_name(name), getattr(self, name))
+        try:
+            self.accGradParameters(input, gradOutput, -lr)
+        finally:
+            for name, gradient in zip(names, gradients):
+                setattr(self, gradient_name(name), gradient)
 
     def sharedAccUpdateGradParameters(self, input: Value, gradOutput: Value, lr: float) -> None:
         """Make a step of gradient descent with parameters that other modules share."""

@@ -20,6 +20,8 @@ class Dropout(Module):
     """
 
     _parameter_names = ()
+    p = 0.5
+    noise: Tensor
     #: Whether elements are divided while training. Files of older versions multiply in evaluation.
     v2 = True
 
@@ -28,7 +30,7 @@ class Dropout(Module):
         self.setp(p)
         self.inplace = inplace
         self.v2 = type(self).v2
-        self.noise: Tensor = candelabra.empty(0)
+        self.noise = candelabra.empty(0)
 
     def setp(self, p: float) -> None:
         """Change the probability."""
@@ -85,7 +87,8 @@ class RReLU(Module):
     """
 
     _parameter_names = ()
-    _torch7_names = {"l": "lower", "u": "upper"}
+    lower, upper = 1 / 8, 1 / 3
+    noise: Tensor
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -93,7 +96,7 @@ class RReLU(Module):
             raise ValueError(f"0 <= lower <= upper does not hold: {lower}, {upper}")
         self.lower, self.upper = lower, upper
         self.inplace = inplace
-        self.noise: Tensor = candelabra.empty(0)
+        self.noise = candelabra.empty(0)
 
     def _prepare(self, input: Tensor) -> None:
         if self.train:

@@ -265,6 +265,7 @@ class SpatialFractionalMaxPooling(_Pool):
 
     #: Whether the places of the windows stay.
     newRandomPool = False
+    randomSamples: Tensor | None = None
     outW: int | None = None
     outH: int | None = None
     ratioW: float | None = None
@@ -275,7 +276,6 @@ class SpatialFractionalMaxPooling(_Pool):
         if poolSizeW < 2 or poolSizeH < 2:
             raise ValueError("a window has at least two rows and columns")
         self.poolSizeW, self.poolSizeH = poolSizeW, poolSizeH
-        self.randomSamples: Tensor | None = None
         if arg1 >= 1 and arg2 >= 1:
             self.outW, self.outH = int(arg1), int(arg2)
         elif 0 < arg1 < 1 and 0 < arg2 < 1:

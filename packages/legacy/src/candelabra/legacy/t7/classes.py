@@ -16,7 +16,7 @@ from .nodes import T7ReaderException
 
 #: What a module keeps of its last pass. Places count from one in Torch 7's.
 _TRANSIENT = frozenset({
-    "buffer", "fgradInput", "finput", "gradInput", "indices", "noise", "output", "randomSamples", "save_mean", "save_std",
+    "buffer", "fgradInput", "finput", "gradInput", "indices", "noise", "output", "save_mean", "save_std",
 })  # fmt: skip
 
 
@@ -169,6 +169,10 @@ def _adapt_partial_linear(target: Any) -> None:
 
 
 def _adapt_convolution(target: Any) -> None:
+    # Older files have one padding for both.
+    padding = target.__dict__.pop("padding", None)
+    if padding is not None and "padW" not in target.__dict__:
+        target.padW = target.padH = padding
     for name in ("nInputPlane", "nOutputPlane", "kW", "kH", "dW", "dH", "padW", "padH"):
         if not isinstance(getattr(target, name, None), int):
             raise T7ReaderException(f"an nn.{type(target).__name__} without {name}")
