@@ -299,6 +299,7 @@ DAMAGED = {
     "an expanded weight": (module(b"Linear", weight=tensor(5, b"Float", [2**30, 2**30], [0, 0], 1, storage(6, b"Float", b"\0" * 4, 1))), "more elements than the file"),
     "expanded connections": (module(b"SpatialConvolutionMap", connTable=tensor(5, b"Float", [2**30, 2], [0, 0], 1, storage(6, b"Float", b"\0" * 4, 1))), "more elements than the file"),
     "expanded sizes": (module(b"View", size=tensor(5, b"Long", [2**40], [0], 1, storage(6, b"Long", b"\0" * 8, 1))), "more elements than the file"),
+    "an epsilon that is none": (module(b"BatchNormalization", eps=string(b"x"), running_std=matrix(10, 2)), "is no number"),
     "sizes that are none": (module(b"View", size=table(5, number(1), string(b"x"))), "no list of whole numbers"),
     "a convolution without sizes": (module(b"SpatialConvolution", weight=matrix(10, 1, 1, 1, 1)), "without nInputPlane"),
     "an unpooling without pooling": (module(b"SpatialMaxUnpooling"), "without its pooling module"),
@@ -322,6 +323,29 @@ def test_indices_in_a_table_of_itself() -> None:
         module(b"Transpose", permutations=table(5, number(1), integer(3, 5), number(2), number(4)))
     ).permutations
     assert found[0] is found and found[1] == 3
+
+
+def sharing(name: bytes, field: bytes, count: int) -> bytes:
+    """Return a file whose modules have one storage, by a tensor of their own each."""
+    kept = storage(2, b"Float", b"\0" * 400000, 100000)
+    entries = [number(1), torch(3, b"nn.Identity", table(4, string(b"kept"), kept))]
+    for i in range(2, count + 2):
+        vector = tensor(1000 + i, b"Float", [100000], [1], 1, integer(4, 2))
+        entries += [number(i), torch(2000 + i, b"nn." + name, table(3000 + i, string(field), vector))]
+    return table(1, *entries)
+
+
+def test_many_modules_with_one_storage_do_not_multiply_memory() -> None:
+    found = load(sharing(b"CMul", b"weight", 40))
+    assert len({layer.gradWeight.data_ptr() for layer in found[1:]}) == 1 and len(found) == 41
+    with pytest.raises(T7ReaderException, match="far more memory than the file"):
+        load(sharing(b"SpatialConvolutionMap", b"connTable", 40))
+
+
+def test_a_module_within_itself() -> None:
+    network = torch(20, b"nn.Sequential", table(21, string(b"modules"), table(22, number(1), integer(4, 20))))
+    with pytest.raises(T7ReaderException, match="without its nn.LookupTable"):
+        load(module(b"PartialLinear", network=network))
 
 
 def test_methods_stay_what_they_are() -> None:

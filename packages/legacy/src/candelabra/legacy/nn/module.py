@@ -18,7 +18,7 @@ _Module = TypeVar("_Module", bound="Module")
 class Module(LegacyObject):
     """A layer with Torch 7's methods.
 
-    A subclass defines ``_compute(input, *parameters)``, a function of nn, or the methods themselves.
+    A subclass defines ``_compute(input, *parameters)``, a function of nn, or the methods it needs.
     ``updateOutput`` records the function on the tape; ``updateGradInput`` and ``accGradParameters``
     ask the tape for the gradients of the input and of the parameters. If the input or a parameter
     has changed since, the function is recorded again.

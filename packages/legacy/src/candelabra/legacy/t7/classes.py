@@ -36,7 +36,64 @@ def new_object(found: type[LegacyObject]) -> LegacyObject:
     return created
 
 
-def set_fields(target: LegacyObject, fields: dict[Any, Any]) -> None:
+class Conversion:
+    """What the modules of one file share while they are converted.
+
+    One tensor or list of a file can be a part of many modules, which take a few bytes each. So
+    copies are counted, and there is one gradient for one piece of memory.
+
+    Parameters
+    ----------
+    length
+        The bytes of the file.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.left = 4 * length + (1 << 20)
+        self.gradients: dict[Any, Tensor] = {}
+        self.lists: dict[int, list[Any]] = {}
+
+    def spend(self, count: int) -> None:
+        """Count the bytes of a copy."""
+        self.left -= count
+        if self.left < 0:
+            raise T7ReaderException("the modules of the file take far more memory than the file")
+
+    def from_one(self, value: Any) -> Any:
+        """Return indices counted from zero. Negative ones count from the end."""
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return value - 1 if value >= 0 else value
+        if isinstance(value, Tensor):
+            self.spend(value.numel() * value.element_size())
+            return value - 1
+        if isinstance(value, list):
+            # Each list once: it can be within itself.
+            if id(value) not in self.lists:
+                self.lists[id(value)] = converted = []
+                converted += [self.from_one(item) for item in value]
+            return self.lists[id(value)]
+        return value
+
+    def sizes(self, value: Any, what: str) -> tuple[int, ...]:
+        """Return the sizes of a view."""
+        self.spend(8 * (value.numel() if isinstance(value, Tensor) else len(value)))
+        sizes = value.tolist() if isinstance(value, Tensor) else value
+        if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
+            raise T7ReaderException(f"{what} is no list of whole numbers")
+        return tuple(sizes)
+
+    def gradient(self, parameter: Tensor) -> Tensor:
+        """Return a gradient of zeros; parameters of the same memory have the same one."""
+        key = parameter.data_ptr(), tuple(parameter.shape), tuple(parameter.stride())
+        if key not in self.gradients:
+            self.spend(parameter.numel() * parameter.element_size())
+            self.gradients[key] = candelabra.zeros_like(parameter)
+        return self.gradients[key]
+
+
+def set_fields(target: LegacyObject, fields: dict[Any, Any], conversion: Conversion) -> None:
     """Give an object its attributes from a file.
 
     Raises
@@ -50,45 +107,21 @@ def set_fields(target: LegacyObject, fields: dict[Any, Any]) -> None:
             continue
         name = kind._torch7_names.get(field, field)
         # Methods stay what they are.
-        if callable(getattr(kind, name, None)) and name != "maps":
+        if callable(getattr(kind, name, None)):
             continue
         if isinstance(value, Tensor):
             _check_memory(value, f"the {field} of an nn.{kind.__name__}")
-        target.__dict__[name] = _from_one(value, {}) if name in kind._one_based else value
+        target.__dict__[name] = conversion.from_one(value) if name in kind._one_based else value
     adapt = _ADAPTED.get(kind.__name__)
     if adapt is not None:
-        adapt(target)
-    _check(target)
-
-
-def _from_one(value: Any, known: dict[int, Any]) -> Any:
-    """Return indices counted from zero. Negative ones count from the end."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value - 1 if value >= 0 else value
-    if isinstance(value, Tensor):
-        return value - 1
-    if isinstance(value, list):
-        # Each list once: a file can have one in many places, also within itself.
-        if id(value) not in known:
-            known[id(value)] = converted = []
-            converted += [_from_one(item, known) for item in value]
-        return known[id(value)]
-    return value
+        adapt(target, conversion)
+    _check(target, conversion)
 
 
 def _check_memory(tensor: Tensor, what: str) -> None:
     """Refuse tensors with more elements than the file, by strides of zero: copies are large."""
     if tensor.numel() > tensor.untyped_storage().nbytes() // tensor.element_size():
         raise T7ReaderException(f"{what} has more elements than the file")
-
-
-def _sizes(value: Any, what: str) -> tuple[int, ...]:
-    sizes = value.tolist() if isinstance(value, Tensor) else value
-    if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
-        raise T7ReaderException(f"{what} is no list of whole numbers")
-    return tuple(sizes)
 
 
 def _to_one(value: Any) -> Any:
@@ -103,7 +136,7 @@ def _to_one(value: Any) -> Any:
     return value
 
 
-def _check(target: LegacyObject) -> None:
+def _check(target: LegacyObject, conversion: Conversion) -> None:
     """Check what methods rely on, and give parameters their gradients."""
     fields = target.__dict__
     for name in ("modules", "criterions"):
@@ -119,45 +152,48 @@ def _check(target: LegacyObject) -> None:
     if isinstance(target, nn.Container):
         fields.setdefault("modules", [])
     if "size" in fields and isinstance(fields["size"], (Tensor, list)):
-        fields["size"] = _sizes(fields["size"], f"the size of an nn.{type(target).__name__}")
+        fields["size"] = conversion.sizes(fields["size"], f"the size of an nn.{type(target).__name__}")
     if isinstance(target, Module):
         for name in target._parameter_names:
-            _check_parameter(target, name)
+            _check_parameter(target, name, conversion)
 
 
-def _check_parameter(target: Module, name: str) -> None:
+def _check_parameter(target: Module, name: str, conversion: Conversion) -> None:
     parameter, gradient = getattr(target, name, None), getattr(target, gradient_name(name), None)
     if parameter is None:
         return
     if not isinstance(parameter, Tensor) or not parameter.is_floating_point():
         raise T7ReaderException(f"the {name} of an nn.{type(target).__name__} is not a floating-point tensor")
     if not isinstance(gradient, Tensor) or gradient.shape != parameter.shape or gradient.dtype != parameter.dtype:
-        setattr(target, gradient_name(name), candelabra.zeros_like(parameter))
+        setattr(target, gradient_name(name), conversion.gradient(parameter))
 
 
 # ---- classes whose files differ by more than names
 
 
-def _adapt_dropout(target: Any) -> None:
+def _adapt_dropout(target: Any, conversion: Conversion) -> None:
     # Files from before version 2 have no such field, and did not divide.
     if type(target) is nn.Dropout:
         target.v2 = bool(target.__dict__.get("v2", False))
 
 
-def _adapt_batch_normalization(target: Any) -> None:
+def _adapt_batch_normalization(target: Any, conversion: Conversion) -> None:
     deviation = target.__dict__.pop("running_std", None)
-    if isinstance(deviation, Tensor) and "running_var" not in target.__dict__:
+    if not isinstance(target.eps, (int, float)):
+        raise T7ReaderException(f"the eps of an nn.{type(target).__name__} is no number")
+    if isinstance(deviation, Tensor) and deviation.is_floating_point() and "running_var" not in target.__dict__:
         # Older files have the inverse of the deviation.
+        conversion.spend(deviation.numel() * deviation.element_size())
         target.running_var = deviation.pow(-2) - target.eps
     for name in ("running_mean", "running_var"):
         if not isinstance(target.__dict__.get(name), Tensor):
             raise T7ReaderException(f"an nn.{type(target).__name__} without a {name}")
 
 
-def _adapt_partial_linear(target: Any) -> None:
+def _adapt_partial_linear(target: Any, conversion: Conversion) -> None:
     network = target.__dict__.pop("network", None)
     if target.weight is None and isinstance(network, nn.Container):
-        tables = [module for module in network.listModules() if isinstance(module, nn.LookupTable)]
+        tables = [module for module in _all_modules(network) if isinstance(module, nn.LookupTable)]
         if len(tables) != 1:
             raise T7ReaderException("an nn.PartialLinear without its nn.LookupTable")
         target.weight, target.gradWeight = tables[0].weight, tables[0].gradWeight
@@ -165,10 +201,22 @@ def _adapt_partial_linear(target: Any) -> None:
     partition = target.__dict__.get("partition")
     if not isinstance(partition, Tensor):
         raise T7ReaderException("an nn.PartialLinear without its partition")
+    conversion.spend(8 * partition.numel())
     target.partition = partition.long()
 
 
-def _adapt_convolution(target: Any) -> None:
+def _all_modules(network: Module) -> list[Module]:
+    """Return a module and all below it, once each: a file can have a module within itself."""
+    found, pending = {id(network): network}, [network]
+    while pending:
+        for child in pending.pop().modules or ():
+            if isinstance(child, Module) and id(child) not in found:
+                found[id(child)] = child
+                pending.append(child)
+    return list(found.values())
+
+
+def _adapt_convolution(target: Any, conversion: Conversion) -> None:
     # Older files have one padding for both.
     padding = target.__dict__.pop("padding", None)
     if padding is not None and "padW" not in target.__dict__:
@@ -178,12 +226,12 @@ def _adapt_convolution(target: Any) -> None:
             raise T7ReaderException(f"an nn.{type(target).__name__} without {name}")
 
 
-def _adapt_unpooling(target: Any) -> None:
+def _adapt_unpooling(target: Any, conversion: Conversion) -> None:
     if not isinstance(target.__dict__.get("pooling"), Module):
         raise T7ReaderException(f"an nn.{type(target).__name__} without its pooling module")
 
 
-_ADAPTED: dict[str, Callable[[Any], None]] = {
+_ADAPTED: dict[str, Callable[[Any, Conversion], None]] = {
     "Dropout": _adapt_dropout,
     "BatchNormalization": _adapt_batch_normalization,
     "SpatialBatchNormalization": _adapt_batch_normalization,

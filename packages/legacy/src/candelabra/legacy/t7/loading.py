@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from candelabra import Tensor
 
 from ..nn.base import LegacyObject
-from .classes import class_of, new_object, set_fields
+from .classes import Conversion, class_of, new_object, set_fields
 from .nodes import T7ReaderException, Table, Torch7Object, TorchNode
 from .reading import Reader
 from .sources import open_source
@@ -58,14 +58,15 @@ def load_lua(
     else:
         data = file.read()
     root = Reader(open_source(memoryview(data), long_size, ascii)).read()
-    return _Builder(unknown_classes).build(root)
+    return _Builder(unknown_classes, Conversion(len(data))).build(root)
 
 
 class _Builder:
     """Convert nodes, each once."""
 
-    def __init__(self, unknown_classes: bool) -> None:
+    def __init__(self, unknown_classes: bool, conversion: Conversion) -> None:
         self.unknown_classes = unknown_classes
+        self.conversion = conversion
         self.built: dict[int, Any] = {}
 
     def build(self, node: Any) -> Any:
@@ -108,7 +109,7 @@ class _Builder:
         fields = self.build(node.content)
         if not isinstance(fields, dict):
             raise T7ReaderException(f"an {node.typename} without its fields")
-        set_fields(created, fields)
+        set_fields(created, fields, self.conversion)
 
 
 def _key(key: Any) -> Any:
