@@ -23,7 +23,7 @@ OUTPUT = ROOT / "output"
 #: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions", "compile",
-    "distributed", "array-api", "torch-compat", "vision-ops", "collectives-mpi", "candelabra",
+    "distributed", "array-api", "legacy", "torch-compat", "vision-ops", "collectives-mpi", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
 #: Packages with C++ sources, whose builds take WARNINGS_FAIL.
@@ -75,6 +75,7 @@ TEST_PACKAGES = {
     "compile": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "compile"],
     "distributed": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "distributed"],
     "array-api": ["tensor-core", "backend-cpu", "array-api"],
+    "legacy": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "legacy"],
     "torch-compat": [
         "tensor-core",
         "backend-cpu",
@@ -119,7 +120,7 @@ OPENCL_NEEDS = ["intel-opencl-rt", "intel-cmplr-lib-rt"]
 DEMO_PACKAGES = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
 #: Suites that several processes share by file. Other suites start processes, count descriptors or
 #: wait for each other, so one process runs them.
-SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions", "array-api", "vision-ops"]
+SHARED_OUT = ["tensor-core", "backend-cpu", "autograd", "nn", "distributions", "array-api", "legacy", "vision-ops"]
 
 # uv installs packages much faster than pip, but is optional.
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -322,6 +323,7 @@ def tests_integration(session: nox.Session) -> None:
         "compile",
         "distributed",
         "array-api",
+        "legacy",
         "torch-compat",
         "vision-ops",
         "collectives-mpi",

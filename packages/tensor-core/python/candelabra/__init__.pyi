@@ -28,6 +28,7 @@ from . import fx as fx  # type: ignore[attr-defined]
 from . import hooks as hooks
 from . import hub as hub  # type: ignore[attr-defined]
 from . import jit as jit  # type: ignore[attr-defined]
+from . import legacy as legacy  # type: ignore[attr-defined]
 from . import library as library
 from . import linalg as linalg
 from . import multiprocessing as multiprocessing  # type: ignore[attr-defined]

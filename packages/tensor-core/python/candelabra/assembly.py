@@ -52,7 +52,7 @@ SUBPACKAGES = {
     "compiler": "candelabra-compile", "export": "candelabra-compile", "fx": "candelabra-compile", "jit": "candelabra-compile",
     "onnx": "candelabra-compile",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
-    "vision_ops": "candelabra-vision-ops",
+    "vision_ops": "candelabra-vision-ops", "legacy": "candelabra-legacy",
 }  # fmt: skip
 #: Distributions that have the operators of other projects' shared libraries, by the Python package
 #: that such a library lies in. Their entry points in OPERATOR_LIBRARIES have the package's name.

@@ -10,7 +10,7 @@ from typing import Any
 
 _STORE_GLOBAL = dis.opmap["STORE_GLOBAL"]
 #: Subpackages of candelabra that are none of torch.
-_NOT_IN_TORCH = frozenset({"array_api", "torch", "vision_ops"})
+_NOT_IN_TORCH = frozenset({"array_api", "legacy", "torch", "vision_ops"})
 
 
 def _rebound(target: ModuleType) -> set[str]:
