@@ -5,7 +5,7 @@
 
 namespace candelabra {
 
-// Calls a Python kernel. docs/operators-in-python.md describes the protocol.
+// Calls a Python kernel. docs/internals/operators-in-python.md describes the protocol.
 void call_python_kernel(Call& call, PyObject* function);
 // Calls the decomposition of a primitive with the arguments as a kernel would get them; returns
 // what it returns.
