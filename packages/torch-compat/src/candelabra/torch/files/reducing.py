@@ -7,8 +7,8 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
-from candelabra.composite.creation.like import wraps_others
-from candelabra.composite.methods.tensor_protocol import restored_tensor, slots_of
+from candelabra.composite.methods.tensor_protocol import restored_tensor
+from candelabra.composite.wrapper_subclasses import slots_of, wraps_others
 from candelabra.storage import CLASS_NAMES, TypedStorage
 
 from . import rebuilding
