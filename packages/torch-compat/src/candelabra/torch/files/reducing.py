@@ -75,9 +75,9 @@ def _state(tensor: Any) -> Any:
 def _plain_tensor(tensor: Any) -> tuple[Any, tuple[Any, ...]]:
     requires_grad = tensor.requires_grad
     if wraps_others(tensor):
-        geometry = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-        described = (type(tensor), tensor.dtype, *geometry, tensor.layout, tensor.device, requires_grad)
-        return rebuilding._rebuild_wrapper_subclass, described
+        sizes = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+        arguments = (type(tensor), tensor.dtype, *sizes, tensor.layout, tensor.device, requires_grad)
+        return rebuilding._rebuild_wrapper_subclass, arguments
     if tensor.device.type == "meta":
         described = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
         return rebuilding._rebuild_meta_tensor_no_storage, described
