@@ -355,10 +355,10 @@ def test_saved_tensors_may_be_changed_where_that_is_allowed():
         z = (y**2).sum()
         y[0] = 5
         y.sin_()
+        assert len(context.cloned) == 1
         z.backward()
         assert x.grad.tolist() == [4.0, 6.0]
-        assert len(context.cloned) == 1
-        del z, y
+        del y, z
         assert not context.cloned and not context.tid_to_weakhandle
         late = (x.detach().requires_grad_() ** 2).sum()
         with pytest.raises(RuntimeError, match="contexts cannot be nested"), allow_mutation_on_saved_tensors():

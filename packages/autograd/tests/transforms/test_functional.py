@@ -110,12 +110,18 @@ def test_empty():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda f, x: f.vjp(lambda a: a.detach(), x, x, strict=True), "Output 0 of the user-provided function does not require"),
+        (
+            lambda f, x: f.vjp(lambda a: a.detach(), x, x, strict=True),
+            "Output 0 of the user-provided function does not require",
+        ),
         (
             lambda f, x: f.vjp(lambda a: a.clone(), x, x.detach(), create_graph=True, strict=True),
             "The jacobian of the user-provided function is independent of input 0",
         ),
-        (lambda f, x: f.jvp(lambda a: a.detach().exp().requires_grad_(), x, x, strict=True), "is independent of input 0"),
+        (
+            lambda f, x: f.jvp(lambda a: a.detach().exp().requires_grad_(), x, x, strict=True),
+            "is independent of input 0",
+        ),
         (
             lambda f, x: f.jacobian(lambda a, b: a * 2, (x, x), strict=True),
             "Output 0 of the user-provided function is independent of input 1",
@@ -124,14 +130,26 @@ def test_empty():
             lambda f, x: f.jacobian(lambda a: a * 2, x, create_graph=True, strict=True),
             "The jacobian of the user-provided function is independent of input 0",
         ),
-        (lambda f, x: f.hessian(lambda a: a.sum(), x, strict=True), "the jacobian of the user-provided function with respect to input 0"),
-        (lambda f, x: f.vhp(lambda a: a.sum(), x, x, strict=True), "the jacobian of the user-provided function with respect to input 0"),
-        (lambda f, x: f.hvp(lambda a: a.sum(), x, x, strict=True), "the jacobian of the user-provided function with respect to input 0"),
+        (
+            lambda f, x: f.hessian(lambda a: a.sum(), x, strict=True),
+            "the jacobian of the user-provided function with respect to input 0",
+        ),
+        (
+            lambda f, x: f.vhp(lambda a: a.sum(), x, x, strict=True),
+            "the jacobian of the user-provided function with respect to input 0",
+        ),
+        (
+            lambda f, x: f.hvp(lambda a: a.sum(), x, x, strict=True),
+            "the jacobian of the user-provided function with respect to input 0",
+        ),
         (
             lambda f, x: f.hvp(lambda a: (a**2).sum(), x, x.detach(), create_graph=True, strict=True),
             "The hessian of the user-provided function is independent of input 0",
         ),
-        (lambda f, x: f.hessian(lambda a: (a.sum(),), x), "The function given to hessian should return a single Tensor"),
+        (
+            lambda f, x: f.hessian(lambda a: (a.sum(),), x),
+            "The function given to hessian should return a single Tensor",
+        ),
         (lambda f, x: f.vjp(lambda a: a * 2, x, x[:1]), "^v has invalid size: should be"),
         (lambda f, x: f.jvp(lambda a, b: a * b, (x, x), (x, x[:1])), "^Entry 1 in v has invalid size: should be"),
     ],
@@ -144,7 +162,11 @@ def test_strict_mode_and_checks(call, text):
 
 def test_results_and_inputs_are_tensors():
     functional, x = candelabra.autograd.functional, candelabra.ones(2)
-    with pytest.raises(TypeError, match="The inputs given to vjp must be either a Tensor .* the value at index 1 has type"):
+    with pytest.raises(
+        TypeError, match="The inputs given to vjp must be either a Tensor .* the value at index 1 has type"
+    ):
         functional.vjp(lambda a, b: a, (x, 2), x)
-    with pytest.raises(TypeError, match="The outputs of the user-provided function given to hessian must be either a Tensor"):
+    with pytest.raises(
+        TypeError, match="The outputs of the user-provided function given to hessian must be either a Tensor"
+    ):
         functional.hessian(lambda a: (a.sum(), "more"), x)

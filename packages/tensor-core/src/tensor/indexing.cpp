@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "dispatch/dispatch_hook.hpp"
-#include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
@@ -487,7 +486,7 @@ void write_basic(TensorRef destination, TensorRef value, PyObject* number, bool 
 
 // Appends dimensions of size 1 to the mask, one for each later dimension of the tensor.
 TensorRef mask_for(const TensorObject& destination, TensorObject* mask, int position) {
-  if (seen_by_dispatch_hook(mask) || (Py_TYPE(mask) != tensor_type && type_dispatches(Py_TYPE(mask)))) {
+  if (seen_by_dispatch_hook(mask) || may_be_overridden(as_object(mask))) {
     BasicView view(mask, true);
     for (int i = position + mask->ndim(); i < destination.ndim(); ++i) view.unsqueeze(view.sizes().size());
     return view.view_or_self();

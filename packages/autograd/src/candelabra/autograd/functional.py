@@ -301,7 +301,7 @@ def _row(
             raise RuntimeError(
                 f"Output {number} of the user-provided function is independent of input {at}. This is not allowed in strict mode."
             )
-        if strict and create_graph and not part.requires_grad:
+        if strict and create_graph and part is not None and not part.requires_grad:
             raise RuntimeError(
                 f"The jacobian of the user-provided function is independent of input {at}. This is not allowed in strict mode when "
                 "create_graph=True."

@@ -26,7 +26,8 @@ class SteppedOptimizer(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # The base class adds an option to the defaults that not every optimizer has.
-        defaults = dict(state["defaults"] if "defaults" in state else self.defaults)
+        known = state if "defaults" in state else self.__dict__
+        defaults = dict(known["defaults"])
         super().__setstate__(state)
         for group in self.param_groups:
             for name, default in defaults.items():

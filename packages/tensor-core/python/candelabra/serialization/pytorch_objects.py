@@ -253,7 +253,13 @@ class Objects:
             raise FileError("a tensor of impossible properties")
         meta_tensor(dtype, size, stride)  # raises where the sizes or strides are impossible
         return _C.Tensor._make_wrapper_subclass(
-            cls.object, size, strides=stride, storage_offset=offset, dtype=dtype, device=device, requires_grad=bool(requires_grad)
+            cls.object,
+            size,
+            strides=stride,
+            storage_offset=offset,
+            dtype=dtype,
+            device=device,
+            requires_grad=bool(requires_grad),
         )
 
     def _of_class(self, function: Any, cls: Any, arguments: Any, state: Any) -> Any:

@@ -9,6 +9,7 @@ from candelabra.settings import settings, unset_memory
 from ..creation.creation import check_layout, finish, size_argument
 from ..creation.from_data import tensor
 from ..registration import function, refuse_others
+from ..wrapper_subclasses import new_of, wraps_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,33 +182,6 @@ def full_like(
     )
 
 
-def wraps_others(tensor: Tensor) -> bool:
-    """Return whether a tensor has no memory of its own, and its class computes operators on the
-    tensors that it wraps.
-    """
-    return "_device_stood_for" in tensor.__dict__
-
-
-def _dispatched_new(
-    self: Tensor, name: str, size: Any, values: tuple[Any, ...], dtype: dtype | None, device: Device
-) -> Tensor:
-    """Return what the class of a wrapper makes of an operator of tensors like it."""
-    from candelabra.library.aten import ATEN
-    from candelabra.overrides import DisableTorchFunctionSubclass
-
-    kind: Any = type(self)
-    options = {key: value for key, value in (("dtype", dtype), ("device", device)) if value is not None}
-    with DisableTorchFunctionSubclass():
-        made: Any = kind.__torch_dispatch__(
-            getattr(ATEN, name).default, (kind,), (self, list(size), *values), options
-        )
-    if made is NotImplemented:
-        raise TypeError(
-            f"Multiple dispatch failed for 'candelabra.ops.aten.{name}'; all __torch_dispatch__ handlers returned NotImplemented"
-        )
-    return made  # type: ignore[no-any-return]
-
-
 def _new(self: Tensor, size: Any, dtype: dtype | None, device: Device) -> Tensor:
     return _empty(size, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device)
 
@@ -226,7 +200,7 @@ def new_empty(
     """Return an uninitialized tensor with the dtype and device of this one."""
     check_layout(layout, "new_empty")
     if type(self) is not _C.Tensor and wraps_others(self):
-        made = _dispatched_new(self, "new_empty", size_argument(size, names, "new_empty"), (), dtype, device)
+        made = new_of(self, "new_empty", size_argument(size, names, "new_empty"), (), dtype, device)
         return finish(made, requires_grad, pin_memory)
     return finish(
         unset_memory(_new(self, size_argument(size, names, "new_empty"), dtype, device)), requires_grad, pin_memory
@@ -247,7 +221,7 @@ def new_zeros(
     """Return a tensor of zeros with the dtype and device of this one."""
     check_layout(layout, "new_zeros")
     if type(self) is not _C.Tensor and wraps_others(self):
-        made = _dispatched_new(self, "new_zeros", size_argument(size, names, "new_zeros"), (), dtype, device)
+        made = new_of(self, "new_zeros", size_argument(size, names, "new_zeros"), (), dtype, device)
         return finish(made, requires_grad, pin_memory)
     return finish(
         _fill_new(_new(self, size_argument(size, names, "new_zeros"), dtype, device), 0), requires_grad, pin_memory
@@ -268,7 +242,7 @@ def new_ones(
     """Return a tensor of ones with the dtype and device of this one."""
     check_layout(layout, "new_ones")
     if type(self) is not _C.Tensor and wraps_others(self):
-        made = _dispatched_new(self, "new_ones", size_argument(size, names, "new_ones"), (), dtype, device)
+        made = new_of(self, "new_ones", size_argument(size, names, "new_ones"), (), dtype, device)
         return finish(made, requires_grad, pin_memory)
     return finish(
         _fill_new(_new(self, size_argument(size, names, "new_ones"), dtype, device), 1), requires_grad, pin_memory
@@ -290,7 +264,7 @@ def new_full(
     """Return a tensor filled with a value, with the dtype and device of this one."""
     check_layout(layout, "new_full")
     if type(self) is not _C.Tensor and wraps_others(self):
-        made = _dispatched_new(self, "new_full", size_argument((size,), {}, "new_full"), (fill_value,), dtype, device)
+        made = new_of(self, "new_full", size_argument((size,), {}, "new_full"), (fill_value,), dtype, device)
         return finish(made, requires_grad, pin_memory)
     if isinstance(fill_value, _C.Tensor):
         fill_value = fill_value.item()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import copyreg
 import operator as python_operator
 import sys
 from importlib import import_module
@@ -15,9 +14,9 @@ from candelabra.layout import strided
 from candelabra.settings import unset_memory
 
 from ..creation.creation import sizes_of
-from ..creation.like import wraps_others
 from ..memory_formats import channels_last_of, contiguous_strides, strides_in
 from ..registration import PROPERTIES, function, tensor_property
+from ..wrapper_subclasses import cloned, slots_of, wraps_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
             "Copy x.detach() instead, or x.clone() to stay on the tape."
         )
     if wraps_others(self):
-        made = _cloned_wrapper(self)
+        made = cloned(self)
     else:
         storage = self.untyped_storage()
         key = ("candelabra memory", storage._cdata)  # as the storage's own __deepcopy__ has it
@@ -108,24 +107,6 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
     for name, value in self.__dict__.items():
         made.__dict__[name] = copy.deepcopy(value, memo)
     return made
-
-
-def _cloned_wrapper(self: Tensor) -> Any:
-    made = self.detach().clone()
-    if type(made) is not type(self):
-        raise RuntimeError(
-            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
-            "implement clone() and for which cloning returns another instance of the same subclass. You should either "
-            "properly implement clone() for your subclass or override __deepcopy__() if it is intended behavior for "
-            "clone() to return an instance of a different type."
-        )
-    return made.requires_grad_(self.requires_grad)
-
-
-def slots_of(tensor: Tensor) -> dict[str, Any]:
-    """Return the values of the ``__slots__`` of a tensor's class."""
-    names = copyreg._slotnames(type(tensor)) if type(tensor) is not _Tensor else ()  # type: ignore[attr-defined]
-    return {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
 
 
 def as_class(cls: type, tensor: Tensor, requires_grad: bool) -> Tensor:

@@ -87,7 +87,13 @@ def _rebuild_wrapper_subclass(
 ) -> Tensor:
     """Return a tensor of a class that computes operators on the tensors that it wraps."""
     return Tensor._make_wrapper_subclass(
-        cls, size, strides=stride, storage_offset=storage_offset, dtype=dtype, device=device, requires_grad=requires_grad
+        cls,
+        size,
+        strides=stride,
+        storage_offset=storage_offset,
+        dtype=dtype,
+        device=device,
+        requires_grad=requires_grad,
     )
 
 

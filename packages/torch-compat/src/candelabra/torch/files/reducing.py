@@ -7,8 +7,8 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
-from candelabra.composite.creation.like import wraps_others
-from candelabra.composite.methods.tensor_protocol import restored_tensor, slots_of
+from candelabra.composite.methods.tensor_protocol import restored_tensor
+from candelabra.composite.wrapper_subclasses import slots_of, wraps_others
 from candelabra.storage import CLASS_NAMES, TypedStorage
 
 from . import rebuilding
@@ -75,9 +75,9 @@ def _state(tensor: Any) -> Any:
 def _plain_tensor(tensor: Any) -> tuple[Any, tuple[Any, ...]]:
     requires_grad = tensor.requires_grad
     if wraps_others(tensor):
-        geometry = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-        described = (type(tensor), tensor.dtype, *geometry, tensor.layout, tensor.device, requires_grad)
-        return rebuilding._rebuild_wrapper_subclass, described
+        sizes = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+        arguments = (type(tensor), tensor.dtype, *sizes, tensor.layout, tensor.device, requires_grad)
+        return rebuilding._rebuild_wrapper_subclass, arguments
     if tensor.device.type == "meta":
         described = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
         return rebuilding._rebuild_meta_tensor_no_storage, described
