@@ -92,7 +92,9 @@ def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Any:
     if key not in memo:
         # The memo also keeps the storage, so that its number is not used again meanwhile.
         memo[key] = (storage, OPERATORS["clone"](storage_bytes(self)).untyped_storage())
-    made = tensor_on(_C.tensor_on_storage(memo[key][1], _C.uint8), self.dtype, self.shape, self.stride(), self.storage_offset())
+    made = tensor_on(
+        _C.tensor_on_storage(memo[key][1], _C.uint8), self.dtype, self.shape, self.stride(), self.storage_offset()
+    )
     made = as_class(type(self), made, self.requires_grad)
     memo[id(self)] = made
     if self.grad is not None:
