@@ -452,14 +452,12 @@ def normal(
         )
         return finish(made, requires_grad)
     if size is not None:
-        if isinstance(std, _C.Tensor):
+        if isinstance(std, _C.Tensor) or not isinstance(mean, _C.Tensor) or mean.ndim:
             raise TypeError(
-                "normal() takes 'size' only where std is a number, and mean a number or a tensor without dimensions"
+                "normal() takes 'size' only where std is a number, and mean one or a tensor without dimensions"
             )
         if std < 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-        if mean.ndim:
-            raise TypeError("normal() takes 'size' only where mean is a number or a tensor without dimensions")
         mean = mean.expand(size)
         tensors = [mean]
     if isinstance(std, _C.Tensor) and std.numel() and any_holds(std < 0):
