@@ -118,10 +118,14 @@ def aliases(module: types.ModuleType) -> Iterator[tuple[str, str]]:
         torch, torch.Tensor, torch.fft, torch.functional, torch.linalg, torch.nn.functional, torch.nn.init, torch.special,
     )  # fmt: skip
     for place in places:
-        lazy = {name.rpartition(".")[2] for name in resolved if name and name.count(".") == place.__name__.count(".") + 1}
+        lazy = {
+            name.rpartition(".")[2] for name in resolved if name and name.count(".") == place.__name__.count(".") + 1
+        }
         for name in {*dir(place), *lazy}:
             found = getattr(place, name, None)
-            found = getattr(found, "__get__", None) if isinstance(found, property | types.GetSetDescriptorType) else found
+            found = (
+                getattr(found, "__get__", None) if isinstance(found, property | types.GetSetDescriptorType) else found
+            )
             try:
                 if found not in made:
                     continue

@@ -357,3 +357,15 @@ def test_von_mises_without_concentration_is_uniform():
         angles = D.VonMises(0.0, candelabra.tensor(concentration, dtype=candelabra.float64), False).sample((4000,))
         counts = np.histogram(angles.numpy(), bins=4, range=(-np.pi, np.pi))[0]
         assert counts.sum() == 4000 and (abs(counts - 1000) < 150).all()
+
+
+def test_broadcast_all_of_other_classes():
+    class Foreign:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return [func, args]
+
+    x = Foreign()
+    assert utils.broadcast_all(x, x) == (candelabra.broadcast_tensors, (x, x))
+    with pytest.raises(ValueError, match="must all be instances"):
+        utils.broadcast_all("a", 1)

@@ -65,7 +65,7 @@ def test_tracebacks(torch):
     captured.cleanup()
     assert _traceback.CapturedTraceback.format_all([captured])[0] == captured.format()
     with pytest.raises(ZeroDivisionError) as raised:
-        1 / 0  # noqa: B018
+        1 / 0
     assert _traceback.format_traceback_short(raised.tb).endswith("in test_tracebacks")
     source = "def fails():\n    raise ValueError('no')  # the line\n"
     made = {"__compile_source__": source}

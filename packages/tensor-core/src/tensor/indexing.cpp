@@ -189,8 +189,7 @@ void classify(Item& item, PyObject* object, TensorObject* self) {
   } else if (PyBool_Check(object)) {
     item.part = Part::Bool;
     item.index = object == Py_True;
-  } else if (is_tensor(object)) {
-    if (Py_TYPE(object) != tensor_type && takes_over(object)) throw ForeignKey{};
+  } else if (is_tensor(object) && (Py_TYPE(object) == tensor_type || !takes_over(object))) {
     classify_tensor(item, TensorRef::borrow(as_tensor(object)), self);
   } else if (PyFloat_Check(object) || PyComplex_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object)) {
     invalid_index(object);

@@ -269,7 +269,7 @@ def test_empty() -> None:
         candelabra.empty(-1)
     with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
         candelabra.empty(3, memory_format=candelabra.channels_last)
-    with pytest.raises(RuntimeError, match=r"dimensionality of sizes \(1\) must match dimensionality of strides"):
+    with pytest.raises(RuntimeError, match=r"dimensionality of sizes \(2\) must match dimensionality of strides"):
         candelabra.empty_strided((2, 3), (1,))
     with pytest.raises(RuntimeError, match="Negative strides"):
         candelabra.empty_strided((2, 3), (1, -1))

@@ -7,8 +7,7 @@ methods to tensors.
 
 import importlib
 
-from candelabra import Tensor
-from candelabra.composite.registration import overridable
+from candelabra import _C, Tensor
 
 from . import derivatives, graph, hooks, inplace, recording
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
@@ -50,6 +49,6 @@ for _name, _method in (
     ("register_post_accumulate_grad_hook", hooks.register_post_accumulate_grad_hook),
     ("retain_grad", hooks.retain_grad),
 ):
-    setattr(Tensor, _name, overridable(_name, _method, method=True))
+    setattr(Tensor, _name, _C.OverridableFunction(_method))
 recording.install()
 inplace.install()

@@ -6,7 +6,7 @@ starts the processes of a job, on one machine or several. See :doc:`distributed`
 
 from __future__ import annotations
 
-from candelabra.composite.registration import overridable
+from candelabra import _C
 
 from .availability import (
     Backend,
@@ -169,4 +169,4 @@ for _name in (
     "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "irecv", "isend", "recv", "reduce",
     "reduce_scatter", "scatter", "send",
 ):  # fmt: skip
-    globals()[_name] = overridable(_name, globals()[_name])
+    globals()[_name] = _C.OverridableFunction(globals()[_name])

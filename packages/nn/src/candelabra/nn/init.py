@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec
 
 import candelabra
-from candelabra import Tensor, no_grad
-from candelabra.composite.registration import overridable
+from candelabra import _C, Tensor, no_grad
 
 P = ParamSpec("P")
 _state = threading.local()
@@ -57,7 +56,7 @@ def _fills(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 def _overridable(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
     """Let ``__torch_function__`` of the tensor's class take over a function."""
-    made: Any = overridable(function.__name__, function)
+    made: Any = _C.OverridableFunction(function)
     return made  # type: ignore[no-any-return]
 
 

@@ -161,7 +161,9 @@ def asarray(
     converted = made.to(device=device, dtype=dtype) if dtype is not None or device is not None else made
     if copy is False and not shares:
         if type(obj).__module__ == "numpy":
-            raise RuntimeError("asarray(): can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray.")
+            raise RuntimeError(
+                "asarray(): can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray."
+            )
         raise ValueError("asarray(): can't alias arbitrary sequence into a tensor; use copy=None")
     if copy is False and converted is not made:
         if made.device != converted.device:

@@ -9,6 +9,7 @@ from candelabra.catalogue import OPERATORS
 
 from ..creation.creation import check_layout, finish, memory_for, size_argument, sizes_of
 from ..creation.like import memory_like
+from ..creation.number_ranges import EXACT, LARGEST, check_bounds, warn_of_precision
 from ..movement.broadcasting import broadcast_shape
 from ..registration import FUNCTIONS, decomposes, fallback, function
 from ..transformed import any_holds
@@ -72,7 +73,7 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, **names: Any) -> Ten
     tensor([1., 1.])
     """
     from_ = names.pop("from", from_)
-    most = _LARGEST.get(self.dtype)
+    most = LARGEST.get(self.dtype)
     if most is not None and to - from_ > most:
         raise RuntimeError(
             f"uniform_ expects to-from to be at most {most} for {self.dtype}, but found to={to} and from={from_}, whose difference exceeds it"
@@ -272,7 +273,7 @@ def randint(
     if out is None and dtype is None:
         dtype = _C.int64
     made = memory_for(size, "randint", out, dtype, layout, device, requires_grad=requires_grad)
-    _check_bounds(made.dtype, low, high)
+    check_bounds(made.dtype, low, high)
     draw = _random_range_.uncounted if out is None else _random_range_
     return finish(draw(made, low, high, generator=generator), requires_grad, pin_memory and out is None)
 
@@ -405,7 +406,7 @@ def randint_like(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     made = memory_like(input, dtype, layout, device, memory_format, "randint_like")
-    _check_bounds(made.dtype, low, high)
+    check_bounds(made.dtype, low, high)
     return finish(_random_range_.uncounted(made, low, high, generator=generator), requires_grad, pin_memory)
 
 
@@ -451,12 +452,12 @@ def normal(
         )
         return finish(made, requires_grad)
     if size is not None:
-        if isinstance(std, _C.Tensor):
-            raise TypeError("normal() takes 'size' only where std is a number, and mean a number or a tensor without dimensions")
+        if isinstance(std, _C.Tensor) or not isinstance(mean, _C.Tensor) or mean.ndim:
+            raise TypeError(
+                "normal() takes 'size' only where std is a number, and mean one or a tensor without dimensions"
+            )
         if std < 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-        if mean.ndim:
-            raise TypeError("normal() takes 'size' only where mean is a number or a tensor without dimensions")
         mean = mean.expand(size)
         tensors = [mean]
     if isinstance(std, _C.Tensor) and std.numel() and any_holds(std < 0):
@@ -521,61 +522,14 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     if names or len(bounds) > 2:
         raise TypeError("random_() is called as random_(), random_(to) or random_(from, to)")
     if high is None:
-        _check_bounds(self.dtype, low, low + 1)
-        high = _EXACT[self.dtype] + 1 if self.dtype in _EXACT else 2 ** (8 * self.dtype.itemsize - self.dtype.is_signed)
+        check_bounds(self.dtype, low, low + 1)
+        high = EXACT[self.dtype] + 1 if self.dtype in EXACT else 2 ** (8 * self.dtype.itemsize - self.dtype.is_signed)
         high = min(high, 2**63 - 1)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    _check_bounds(self.dtype, low, high)
-    _warn_of_precision(self.dtype, low, high)
+    check_bounds(self.dtype, low, high)
+    warn_of_precision(self.dtype, low, high)
     return _random_range_(self, low, high, generator=generator)
-
-
-def _check_bounds(dtype: dtype, low: int, high: int) -> None:
-    """Raise unless the integers from `low` up to, but not including, `high` are in the dtype's
-    range.
-    """
-    name = _C_NAMES.get(dtype)
-    if name is None:  # all of int64 is in its range
-        return
-    if dtype is _C.bool:
-        least, most = 0, 1
-    elif dtype.is_floating_point:
-        most = _C_LIMITS[dtype]
-        least = -most
-    else:
-        bits = 8 * dtype.itemsize
-        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype.is_signed else (0, 2**bits - 1)
-    if not least <= low <= most:
-        raise RuntimeError(f"from is out of bounds for {name}")
-    if not least <= high - 1 <= most:
-        raise RuntimeError(f"to - 1 is out of bounds for {name}")
-
-
-def _warn_of_precision(dtype: dtype, low: int, high: int) -> None:
-    """Warn where a floating dtype does not hold all the integers of a range."""
-    if not dtype.is_floating_point:
-        return
-    most = _EXACT[dtype]
-    for name, bound in (("from", low), ("to - 1", high - 1)):
-        if not -most <= bound <= most:
-            digits = most.bit_length() - 1
-            _C.warn(
-                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {dtype} can support discrete uniform "
-                "distribution only within this range."
-            )
-
-
-# The C++ types as PyTorch's messages name them, of dtypes that do not hold all of int64.
-_C_NAMES = {
-    _C.bool: "bool", _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
-    _C.uint16: "short unsigned int", _C.uint32: "unsigned int", _C.float16: "c10::Half",
-}  # fmt: skip
-_C_LIMITS = {_C.float16: 65504}
-# The largest numbers.
-_LARGEST = {_C.float16: 65504.0, _C.float32: (2 - 2.0**-23) * 2.0**127, _C.float64: (2 - 2.0**-52) * 2.0**1023}
-# The dtype represents all integers up to these.
-_EXACT = {_C.bool: 1, _C.float16: 2**11, _C.bfloat16: 2**8, _C.float32: 2**24, _C.float64: 2**53}
 
 
 @function(package=False)

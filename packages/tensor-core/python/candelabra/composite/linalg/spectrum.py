@@ -194,7 +194,9 @@ def _check_lengths(shown: str, length: int, n_fft: int, hop: int, win: int, wind
 
 
 _NO_WINDOW = "A window was not provided. A rectangular window will be applied. "
-_NO_WARNING = "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+_NO_WARNING = (
+    "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+)
 
 
 @function()
@@ -396,7 +398,9 @@ def istft(
             f"istft input and window must be on the same device but got self on {input.device} and window on {window.device}"
         )
     if window is None:
-        _C.warn(f"{_NO_WINDOW}Please provide the same window used by stft to make the inversion lossless. {_NO_WARNING}")
+        _C.warn(
+            f"{_NO_WINDOW}Please provide the same window used by stft to make the inversion lossless. {_NO_WARNING}"
+        )
     if not input.dtype.is_complex:
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."

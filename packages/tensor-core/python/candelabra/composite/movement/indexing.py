@@ -177,16 +177,13 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, out: 
             [2, 4]])
     """
     if indices.dtype is not _C.int64:
-        raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype}; convert it with .to(candelabra.int64)"
-        )
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
     if dim is None:
         input, indices, axis = reshape(input, -1), reshape(indices, -1), 0
     else:
         if input.ndim != indices.ndim:
             raise RuntimeError(
-                "take_along_dim(): input and indices should have the same number of dimensions, but got "
-                f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+                f"take_along_dim(): input and indices should have the same number of dimensions, but got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
             )
         axis = wrap_dim(dim, input.ndim)
         sizes = [
@@ -487,8 +484,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     """Write elements at indices of the flattened tensor."""
     if index.numel() != source.numel():
         raise RuntimeError(
-            f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, "
-            f"index.numel() = {index.numel()}"
+            f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, index.numel() = {index.numel()}"
         )
     if type(self) is _C.Tensor and not self.requires_grad and not source.requires_grad and self.is_contiguous():
         OPERATORS["index_put"].inplace(reshape(self, -1), [reshape(index, -1)], reshape(source, -1), accumulate)
@@ -585,10 +581,9 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is _C.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    if not isinstance(shape, int) and not (hasattr(shape, "__len__") and not isinstance(shape, _C.Tensor)):
+    if isinstance(shape, _C.Tensor) or not (isinstance(shape, int) or hasattr(shape, "__len__")):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    total = 1
+    sizes, total = (shape,) if isinstance(shape, int) else tuple(shape), 1
     for n in sizes:
         if not isinstance(n, int):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")

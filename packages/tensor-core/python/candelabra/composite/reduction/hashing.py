@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 @function()
 def hash_tensor(
-    input: Tensor, dim: int | Sequence[int] = (), *, keepdim: bool = False, mode: int = 0, out: Tensor | None = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = (),
+    *,
+    keepdim: bool = False,
+    mode: int = 0,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Hash all elements, or those along dimensions: the exclusive or of their bit patterns as
     float64 or int64.
@@ -57,7 +62,7 @@ def hash_tensor(
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if out is not None and out.dtype is not _C.uint64:
         raise RuntimeError(f"hash_tensor(): Expected result to be of dtype uint64, but got {out.dtype}")
-    listed = [dim] if isinstance(dim, int) else list(dim)
+    listed = [dim] if isinstance(dim, int) else list(() if dim is None else dim)
     if input.numel() == 0 and not listed:
         raise RuntimeError(
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."

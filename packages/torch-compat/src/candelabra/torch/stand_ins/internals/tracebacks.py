@@ -62,7 +62,7 @@ class CapturedTraceback:
         self._frames.clear()
 
 
-class report_compile_source_on_error:  # noqa: N801 (PyTorch's name)
+class report_compile_source_on_error:
     """A context that shows source lines in tracebacks of code that was compiled from a string.
 
     Such code has its source as the global name ``__compile_source__``; where it raises, the source
