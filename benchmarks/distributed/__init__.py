@@ -1,1 +1,4 @@
-"""Benchmarks of several processes, beside PyTorch with gloo: ``python -m benchmarks.distributed``."""
+"""Benchmarks of several processes, beside PyTorch with gloo.
+
+Run ``python -m benchmarks.distributed``.
+"""

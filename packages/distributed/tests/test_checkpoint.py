@@ -280,7 +280,7 @@ line("growth", growth, shard.numel() * 4)
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak of memory cannot be reset here")
 def test_memory_of_shards(job, tmp_path):
-    """A rank needs at most a tenth of its shard besides the shard, however many ranks have saved."""
+    """A rank needs at most a tenth of its shard besides it, however many ranks have saved."""
     small, large = str(tmp_path / "small"), str(tmp_path / "large")
     dcp.save({"weight": candelabra.ones(3)}, checkpoint_id=small)
     whole = candelabra.arange(1 << 13, dtype=candelabra.float32)[:, None].expand(1 << 13, 1 << 12)
