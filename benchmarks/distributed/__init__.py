@@ -1,4 +1,4 @@
 """Benchmarks of several processes, beside PyTorch with gloo.
 
-Run them by ``python -m benchmarks.distributed``.
+Run ``python -m benchmarks.distributed``.
 """

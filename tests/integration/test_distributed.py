@@ -4,6 +4,7 @@ example.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -38,6 +39,7 @@ def run(*command: str, timeout: float = 100, **variables: str) -> subprocess.Com
         ("test_data_parallel", ""),
         ("test_tensors", "redistribute or parallel-2"),
         ("test_fully_shard", "training"),
+        ("test_shrinking", "ranks_of"),
     ],
 )
 def test_suites_of_the_package(suite: str, chosen: str) -> None:
@@ -251,6 +253,21 @@ def test_the_example_of_sharding() -> None:
     losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
     assert len(losses) == 3 and losses[-1] < losses[0]
     assert "rank 1 keeps 12768 of 25569 parameters" in done.stdout
+
+
+def test_the_benchmarks_run(tmp_path: Path) -> None:
+    """One short round of what is cheap to measure, and one killed rank."""
+    written, results = tmp_path / "table.md", tmp_path / "results.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.distributed", "--only", "start,store", "--rounds", "1", "--kills", "1",
+         "--write", str(written), "--json", str(results)],
+        capture_output=True, text=True, timeout=200, cwd=ROOT, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "0 messages do not name it" in done.stdout, done.stdout + done.stderr
+    rows = json.loads(results.read_text())
+    assert [row["found"]["candelabra"][0] > 0 for row in rows] == [True] * 3
+    lines = written.read_text().splitlines()
+    assert lines[0] == "|  | Candelabra | PyTorch, gloo | ratio | goal |" and len(lines) == 5
 
 
 def test_pytorch_programs_find_it() -> None:
