@@ -10,7 +10,7 @@ import pytest
 from candelabra.legacy import nn, optim
 
 ROOT = Path(__file__).parents[3]
-GUIDE, README = ROOT / "docs" / "legacy.md", ROOT / "packages" / "legacy" / "README.md"
+GUIDE, README = ROOT / "docs" / "porting" / "legacy.md", ROOT / "packages" / "legacy" / "README.md"
 
 
 @pytest.mark.parametrize("page", [GUIDE, README], ids=["guide", "README"])
