@@ -4,7 +4,6 @@ from __future__ import annotations
 
 _SPARSE = "there are no sparse tensors; all are strided"
 _QUANTIZED = "there are no quantized tensors"
-_ONNX = "there is no export to ONNX; candelabra.export writes programs to files"
 
 #: The names of each kind, and why they are missing.
 _REASONS: tuple[tuple[str, str], ...] = (
@@ -23,6 +22,5 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ("nested jagged", "there are no nested tensors"),
     ("masked", "there are no masked tensors; candelabra.where and Tensor.masked_fill do most of what they do"),
     ("float4_e2m1fn_x2", "the smallest floating-point dtypes are those of float8, such as candelabra.float8_e4m3fn"),
-    ("onnx", _ONNX),
 )
 REASONS: dict[str, str] = {name: reason for names, reason in _REASONS for name in names.split()}

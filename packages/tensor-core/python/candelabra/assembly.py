@@ -50,6 +50,7 @@ SUBPACKAGES = {
     "multiprocessing": "candelabra-multiprocessing", "utils": "candelabra-utils", "hub": "candelabra-utils",
     "distributions": "candelabra-distributions", "distributed": "candelabra-distributed",
     "compiler": "candelabra-compile", "export": "candelabra-compile", "fx": "candelabra-compile", "jit": "candelabra-compile",
+    "onnx": "candelabra-compile",
     "torch": "candelabra-torch-compat", "array_api": "candelabra-array-api", "cuda": "candelabra-backend-cuda",
     "vision_ops": "candelabra-vision-ops",
 }  # fmt: skip
