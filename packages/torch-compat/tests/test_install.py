@@ -97,9 +97,17 @@ def test_compilers_leave_programs_as_they_are(torch):
     assert torch.jit.ignore(drop=True)(double) is double
     assert torch.jit.trace(double, torch.ones(1))(torch.ones(1)).tolist() == [2]
     assert not torch.jit.is_scripting()
+
+
+def test_onnx_is_that_of_candelabra_compile(torch):
     onnx = importlib.import_module("torch.onnx")
-    with pytest.raises(NotImplementedError, match="does not export"):
-        onnx.export(None, (), "model.onnx")
+    assert onnx.export is candelabra.onnx.export and onnx.ONNXProgram is candelabra.onnx.ONNXProgram
+    assert not onnx.is_in_onnx_export()
+    assert issubclass(onnx.errors.UnsupportedOperatorError, onnx.OnnxExporterError)
+    assert onnx.TrainingMode.EVAL == 0 and onnx.OperatorExportTypes.ONNX == 0
+    if importlib.util.find_spec("onnx") is None:
+        with pytest.raises(ModuleNotFoundError, match="pip install 'candelabra-compile.onnx.'"):
+            onnx.export(torch.nn.ReLU(), (torch.ones(2),))
 
 
 def test_files_are_those_of_pytorch(torch, tmp_path):

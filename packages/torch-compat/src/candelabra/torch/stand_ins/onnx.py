@@ -1,11 +1,17 @@
-"""``torch.onnx``: importable, but export is not supported."""
+"""``torch.onnx``: the names of candelabra-compile's onnx, if it is installed, and others.
+
+Without it, `export` raises.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-__all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
+__all__ = ["register_custom_op_symbolic", "unregister_custom_op_symbolic"]
+if importlib.util.find_spec("candelabra.onnx") is None:
+    __all__ += ["export", "is_in_onnx_export"]
 
 #: What `register_custom_op_symbolic` was given, by operator and version of the operator set.
 _custom: dict[tuple[str, int], Callable[..., Any]] = {}
@@ -13,9 +19,7 @@ _custom: dict[tuple[str, int], Callable[..., Any]] = {}
 
 def export(*arguments: Any, **options: Any) -> NoReturn:
     """Raise NotImplementedError, because there is no exporter."""
-    raise NotImplementedError(
-        "torch.onnx.export(): Candelabra does not export models; save the state dict with torch.save"
-    )
+    raise NotImplementedError("torch.onnx.export(): pip install 'candelabra-compile[onnx]'")
 
 
 def is_in_onnx_export() -> bool:
