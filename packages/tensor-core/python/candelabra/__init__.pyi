@@ -32,6 +32,7 @@ from . import library as library
 from . import linalg as linalg
 from . import multiprocessing as multiprocessing  # type: ignore[attr-defined]
 from . import nn as nn  # type: ignore[attr-defined]
+from . import onnx as onnx  # type: ignore[attr-defined]
 from . import optim as optim  # type: ignore[attr-defined]
 from . import overrides as overrides
 from . import profiler as profiler

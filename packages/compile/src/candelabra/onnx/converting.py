@@ -30,11 +30,28 @@ class Converted:
 
     def __init__(self, builder: Builder, inputs: list[tuple[str, Place]], outputs: list[tuple[str, Place]]) -> None:
         self.inputs, self.outputs = inputs, outputs
-        self.nodes = _needed(builder.nodes, [name for name, _ in outputs])
+        self.nodes = _named(_needed(builder.nodes, [name for name, _ in outputs]))
         used = {name for node in self.nodes for name in node.inputs} | {name for name, _ in outputs}
         #: Constants that have no name in the program.
         self.constants = {name: tensor for name, tensor in builder.constants.items() if name in used}
         self.used = used
+
+
+def _named(nodes: list[OnnxNode]) -> list[OnnxNode]:
+    """Return nodes without those that only give the result of another node a name."""
+    made = {name for node in nodes for name in node.outputs}
+    names: dict[str, str] = {}
+    kept = []
+    for node in nodes:
+        source = node.inputs[0] if node.kind == "Identity" else ""
+        if source and source in made and source not in names:
+            names[source] = node.outputs[0]
+        else:
+            kept.append(node)
+    for node in kept:
+        node.inputs = [names.get(name, name) for name in node.inputs]
+        node.outputs = [names.get(name, name) for name in node.outputs]
+    return kept
 
 
 def _needed(nodes: list[OnnxNode], outputs: list[str]) -> list[OnnxNode]:
@@ -57,6 +74,13 @@ class Converter:
     Operators that write to a tensor become operators with a new result: each memory has a version,
     and views of it are computed again when they are read after a write. What follows from
     constants only is computed here.
+
+    Parameters
+    ----------
+    graph
+        The recorded graph.
+    opset
+        The version of ONNX's operator set.
     """
 
     def __init__(self, graph: Graph, opset: int) -> None:

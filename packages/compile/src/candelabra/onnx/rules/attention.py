@@ -1,4 +1,4 @@
-"""The rule of attention."""
+"""Rules of attention and embeddings."""
 
 from __future__ import annotations
 
@@ -56,3 +56,23 @@ def _scaled_dot_product_attention(
 @rule("embedding")
 def _embedding(b: Builder, weight: Value, indices: Value, padding_idx: int = -1) -> str:
     return b.op("Gather", weight, b.cast(indices, INT64), axis=0)
+
+
+@rule("_embedding_bag")
+def _embedding_bag(
+    b: Builder, weight: Value, indices: Value, offsets: Value, mode: str, per_sample_weights: Value | None, scale_grad_by_freq: bool,
+    include_last_offset: bool, padding_idx: int,
+) -> list[str | None]:  # fmt: skip
+    """Bags of one length, which is that of bags that are given as a matrix."""
+    count = b.static(indices.shape[0], "the number of indices")
+    starts = None if offsets.tensor is None else [*offsets.tensor.tolist(), *([] if include_last_offset else [count])]
+    lengths = set() if starts is None else {end - start for start, end in zip(starts[:-1], starts[1:], strict=True)}
+    if len(lengths) != 1 or 0 in lengths or padding_idx >= 0:
+        b.refuse("the bags are not a matrix, or have a padding_idx")
+    length = lengths.pop()
+    rows = b.op("Gather", weight, b.cast(indices, INT64), axis=0)
+    if per_sample_weights is not None:
+        rows = b.op("Mul", rows, b.unsqueeze(per_sample_weights, 1))
+    bags = b.reshape(rows, [count // length, length, weight.shape[1]])
+    kind = {"sum": "ReduceSum", "mean": "ReduceMean", "max": "ReduceMax"}[mode]
+    return [b.op(kind, bags, b.constant([1]), keepdims=0), None, None, None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import candelabra
+
 from ..builder import Builder, Value
 from .table import rule
 
@@ -47,4 +49,34 @@ def _convolution_backward_input(
     return b.op(
         "ConvTranspose", grad, weight, kernel_shape=kernel, strides=strides, pads=pads * 2, dilations=dilations, group=groups,
         output_padding=extra if any(extra) else None,
+    )  # fmt: skip
+
+
+@rule("im2col")
+def _im2col(b: Builder, self: Value, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> str:
+    """Windows as columns."""
+    kernel, dilations, pads, strides = (_each(one, 2) for one in (kernel_size, dilation, padding, stride))
+    sizes = [b.static(size, "a size of the input") for size in self.shape[2:]]
+    padded = b.op("Pad", self, b.constant([0, 0, *pads, 0, 0, *pads]), b.constant(0, self.dtype))
+    width = sizes[1] + 2 * pads[1]
+    first, second = (
+        candelabra.arange(0, sizes[k] + 2 * pads[k] - dilations[k] * (kernel[k] - 1), strides[k])
+        + dilations[k] * candelabra.arange(kernel[k]).unsqueeze(1)
+        for k in (0, 1)
+    )
+    # Of shape (kernel, windows), both rows before columns.
+    places = first[:, None, :, None] * width + second[None, :, None, :]
+    planes = b.reshape(padded, [self.shape[0], self.shape[1], (sizes[0] + 2 * pads[0]) * width])
+    taken = b.op("Gather", planes, b.tensor(places.reshape(kernel[0] * kernel[1], -1)), axis=2)
+    channels = b.static(self.shape[1], "the number of channels")
+    return b.reshape(taken, [self.shape[0], channels * kernel[0] * kernel[1], places[0, 0].numel()])
+
+
+@rule("col2im")
+def _col2im(
+    b: Builder, grad: Value, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
+) -> str:
+    return b.op(
+        "Col2Im", grad, b.constant(_each(output_size, 2)), b.constant(_each(kernel_size, 2)), dilations=_each(dilation, 2),
+        pads=_each(padding, 2) * 2, strides=_each(stride, 2),
     )  # fmt: skip

@@ -59,3 +59,14 @@ def _logits_cross_entropy(b: Builder, self: Value, target: Value) -> str:
     # max(x, 0) - x * t + log(1 + exp(-abs(x)))
     linear = b.op("Sub", b.op("Relu", x), b.op("Mul", x, t))
     return b.op("Add", linear, b.op("Softplus", b.op("Neg", b.op("Abs", x))))
+
+
+@rule("probability_cross_entropy")
+def _probability_cross_entropy(b: Builder, self: Value, target: Value) -> str:
+    def logarithm(name: str) -> str:
+        return b.op("Max", b.op("Log", name), b.constant(-100, b.result.dtype))
+
+    x, t, one = b.cast(self, b.result.dtype), b.cast(target, b.result.dtype), b.constant(1, b.result.dtype)
+    hit = b.op("Mul", t, logarithm(x))
+    missed = b.op("Mul", b.op("Sub", one, t), logarithm(b.op("Sub", one, x)))
+    return b.op("Neg", b.op("Add", hit, missed))

@@ -85,7 +85,19 @@ def _adaptive_max_pool(b: Builder, self: Value, output_size: Ints) -> list[str |
     old = [b.static(size, "a size of the input") for size in self.shape[2:]]
     new = [b.static(size, "the output size") for size in output_size]
     if any(a % c for a, c in zip(old, new, strict=True)):
-        b.refuse(f"the sizes {old} are no multiples of {new}")
+        return [_largest(b, self, old, new), None]
     kernel = [a // c for a, c in zip(old, new, strict=True)]
     values, places = _max_pool(b, 2, self, (kernel, kernel, [0] * len(old), [1] * len(old), False))
     return [values, b.op("Mod", places, b.constant(candelabra.Size(old).numel()))]
+
+
+def _largest(b: Builder, self: Value, old: list[int], new: list[int]) -> str:
+    """Return the maxima of windows of several lengths, one dimension after another."""
+    name = b.name(self)
+    for dim, (size, count) in enumerate(zip(old, new, strict=True), 2):
+        windows = [(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
+        parts = [
+            b.op("ReduceMax", b.slice(name, dim, first, end), b.constant([dim]), keepdims=1) for first, end in windows
+        ]
+        name = b.op("Concat", *parts, axis=dim)
+    return name
