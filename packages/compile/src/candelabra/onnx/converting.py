@@ -21,6 +21,8 @@ _MOST_FOLDED = 1 << 16
 _EMPTY = frozenset({"allocate", "empty", "empty_like", "empty_strided"})
 #: Arguments that say nothing of values.
 _IGNORED = frozenset({"device", "layout", "memory_format", "non_blocking", "out", "pin_memory", "requires_grad"})
+#: Nodes whose results may be left out where nothing needs them.
+_OPTIONAL = frozenset({"Dropout", "GRU", "LSTM", "MaxPool", "RNN"})
 #: Views whose elements are those of their base in the same order.
 _IN_ORDER = frozenset({"reshape", "squeeze", "unflatten", "unsqueeze", "view"})
 
@@ -61,10 +63,10 @@ def _needed(nodes: list[OnnxNode], outputs: list[str]) -> list[OnnxNode]:
         if not needed.isdisjoint(node.outputs):
             kept.append(node)
             needed.update(node.inputs)
-            # Results that nothing needs are optional.
-            node.outputs = [name if name in needed else "" for name in node.outputs]
-            while not node.outputs[-1]:
-                node.outputs.pop()
+            if node.kind in _OPTIONAL:
+                node.outputs = [name if name in needed else "" for name in node.outputs]
+                while not node.outputs[-1]:
+                    node.outputs.pop()
     return kept[::-1]
 
 

@@ -137,7 +137,11 @@ class _Run:
         args = [replaced(value, self._argument) for value in node.args]
         kwargs = {name: replaced(value, self._argument) for name, value in node.kwargs.items()}
         try:
-            result = find_operator(node.op)(*args, **kwargs)
+            if node.op in ("index_put", "index_put_"):
+                # Masks have no places on the device meta; the result is like the first argument.
+                result = args[0] if node.op == "index_put_" else args[0].clone()
+            else:
+                result = find_operator(node.op)(*args, **kwargs)
         except Exception as error:
             raise OnnxExporterError(f"{node.place()} does not run with {self.symbols or 'its arguments'}: {error}") from error
         entries = [result] if node.is_single else result

@@ -29,7 +29,7 @@ def _upsample(
     cubic = (-0.5 if antialias else -0.75) if mode == "cubic" else None
     return b.op(
         "Resize", self, None, factors, sizes, mode=_MODES[mode], coordinate_transformation_mode=places, nearest_mode=rounding,
-        cubic_coeff_a=cubic, antialias=1 if antialias else None,
+        cubic_coeff_a=cubic, antialias=1 if antialias else None, exclude_outside=1 if antialias else None,
     )  # fmt: skip
 
 
