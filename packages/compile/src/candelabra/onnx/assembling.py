@@ -55,10 +55,7 @@ def _node(onnx: Any, node: OnnxNode) -> Any:
     attributes = {
         key: tensor_message(value) if isinstance(value, Tensor) else value for key, value in node.attributes.items()
     }
-    made = onnx.helper.make_node(node.kind, node.inputs, node.outputs, name=f"node_{node.outputs[0]}", **attributes)
-    if node.place:
-        made.doc_string = node.place
-    return made
+    return onnx.helper.make_node(node.kind, node.inputs, node.outputs, name=f"node_{node.outputs[0]}", **attributes)
 
 
 def _described(onnx: Any, name: str, place: Place, dim_names: Mapping[tuple[str, int], str]) -> Any:

@@ -56,7 +56,6 @@ class OnnxNode:
     inputs: list[str]
     outputs: list[str]
     attributes: dict[str, Any]
-    place: str
 
 
 #: What a rule may give as an input of a node: a value, a name, or nothing.
@@ -119,7 +118,7 @@ class Builder:
             names.pop()
         given = {key: value for key, value in attributes.items() if value is not None}
         outputs = [self.new_name(f"{self.node.op.strip('_')}_{kind.lower()}") for _ in range(count)]
-        self.nodes.append(OnnxNode(kind, names, outputs, given, self.node.place()))
+        self.nodes.append(OnnxNode(kind, names, outputs, given))
         return outputs
 
     def name(self, operand: Operand) -> str:
@@ -143,7 +142,7 @@ class Builder:
         key = (tensor.dtype, tuple(tensor.shape), tensor.reshape(-1).view(candelabra.uint8).numpy().tobytes())
         if key not in self._made:
             name = self._made[key] = self.new_name("constant")
-            self.nodes.append(OnnxNode("Constant", [], [name], {"value": tensor}, ""))
+            self.nodes.append(OnnxNode("Constant", [], [name], {"value": tensor}))
         return self._made[key]
 
     def constant(self, value: Any, dtype: candelabra.dtype = INT64) -> str:

@@ -138,7 +138,7 @@ class Converter:
             source, place = self._builder.as_dtype(leaf, dtype), Place(dtype, (), ())
         else:
             raise OnnxExporterError(f"the program returns a {type(leaf).__name__}; ONNX programs return tensors and numbers")
-        self._builder.nodes.append(OnnxNode("Identity", [source], [name], {}, ""))
+        self._builder.nodes.append(OnnxNode("Identity", [source], [name], {}))
         return place
 
     # ---- values
