@@ -5,10 +5,12 @@ import pytest
 pytest.importorskip("onnx", reason="the export writes its files with onnx: pip install onnx")
 pytest.importorskip("onnxruntime", reason="the oracle of these tests: pip install onnxruntime")
 
-from onnx_oracle import check
+from onnx_oracle import assert_same, check, exported
 
 import candelabra
 import candelabra.nn.functional as F
+from candelabra.export.graph import find_operator
+from candelabra.onnx.rules import RULES
 
 X = candelabra.tensor([[-2.5, -0.75, 0.0, 0.25], [0.5, 1.5, 2.0, 3.25]])
 Y = candelabra.tensor([[1.0, -2.0, 0.5, 3.0], [2.0, -1.5, 4.0, 0.75]])
@@ -152,6 +154,35 @@ CASES = {
 )
 def test_rule(function, args):
     check(function, *args, tolerance=2e-5)
+
+
+def test_rules_are_those_of_operators():
+    assert [name for name in RULES if find_operator(name) is None] == []
+
+
+def test_tensors_of_any_size():
+    def made(x):
+        rows = x.shape[0]
+        return (
+            candelabra.ones_like(x), candelabra.full_like(x, 2), candelabra.zeros(rows, 2), candelabra.ones(rows), candelabra.empty_like(x).zero_(),
+            x.new_full((rows, rows + 1), 3, dtype=candelabra.int64), candelabra.arange(rows), candelabra.arange(0.5, rows, 2), x.new_empty(rows).fill_(1),
+            x.flatten().view(rows, -1), x.sum() / rows, x.std(0), x.sort(0).values, x[-1], x[rows // 2 :], candelabra.ops.rsub(x, x, alpha=2),
+            candelabra.logical_or(x, x > 1), x.expand(2, -1, -1), candelabra.eye(4) + x[:1],
+        )  # fmt: skip
+
+    program = exported(made, (X,), dynamic_shapes=({0: "rows"},))
+    for rows in (2, 5):
+        assert_same(program, made, (candelabra.arange(4.0 * rows).reshape(rows, 4).sin(),), 1e-5)
+
+
+def test_operators_of_training():
+    ops = candelabra.ops
+    check(lambda x: ops.cross_entropy_forward(x, CLASSES, reduction="sum")[0], X)
+    check(lambda x: ops._addmm_activation(x[0], x[:, :2], x), X)
+    check(lambda x: ops._addmm_activation(x[0], x[:, :2], x, use_gelu=True), X, tolerance=1e-5)
+    program = exported(lambda x: ops.native_dropout(x, 0.5)[0], (candelabra.ones(1000),))
+    (found,) = program(candelabra.ones(1000))
+    assert set(found.tolist()) == {0.0, 2.0} and 300 < found.count_nonzero() < 700
 
 
 @pytest.mark.parametrize("dtype", [candelabra.float16, candelabra.float64], ids=str)

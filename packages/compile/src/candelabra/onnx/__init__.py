@@ -10,4 +10,7 @@ from .errors import OnnxExporterError, OnnxExporterWarning, UnsupportedOperatorE
 from .exporting import OperatorExportTypes, TrainingMode, export, is_in_onnx_export
 from .program import ONNXProgram
 
-__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export"]
+__all__ = [
+    "ONNXProgram", "OnnxExporterError", "OnnxExporterWarning", "OperatorExportTypes", "TrainingMode", "UnsupportedOperatorError", "errors",
+    "export", "is_in_onnx_export",
+]  # fmt: skip

@@ -165,6 +165,8 @@ class Builder:
             return self.name(value)
         if dtype not in ELEMENT_TYPES:
             self.refuse(f"ONNX has no tensors of dtype {dtype}")
+        if isinstance(value, Value) and value.tensor is not None:
+            return self.tensor(value.tensor.to(dtype))
         return self.op("Cast", value, to=ELEMENT_TYPES[dtype])
 
     # ---- sizes
@@ -263,7 +265,11 @@ class Builder:
 
     def transpose(self, value: Operand, order: Sequence[int]) -> str:
         """Permute the dimensions."""
-        return self.name(value) if list(order) == list(range(len(order))) else self.op("Transpose", value, perm=list(order))
+        return (
+            self.name(value)
+            if list(order) == list(range(len(order)))
+            else self.op("Transpose", value, perm=list(order))
+        )
 
     def expand(self, value: Operand, sizes: Sequence[AnySize]) -> str:
         """Broadcast to sizes."""

@@ -137,7 +137,9 @@ class Converter:
             dtype = candelabra.bool if isinstance(leaf, bool) else dtype
             source, place = self._builder.as_dtype(leaf, dtype), Place(dtype, (), ())
         else:
-            raise OnnxExporterError(f"the program returns a {type(leaf).__name__}; ONNX programs return tensors and numbers")
+            raise OnnxExporterError(
+                f"the program returns a {type(leaf).__name__}; ONNX programs return tensors and numbers"
+            )
         self._builder.nodes.append(OnnxNode("Identity", [source], [name], {}))
         return place
 
@@ -179,7 +181,11 @@ class Converter:
         place, node = self._places[number], self._makers[number]
         if place.parent is None:
             return False
-        writes = find_operator(node.op).functional is not None or "!" in find_operator(node.op).schema or "out" in node.kwargs
+        writes = (
+            find_operator(node.op).functional is not None
+            or "!" in find_operator(node.op).schema
+            or "out" in node.kwargs
+        )
         parent = self._places[place.parent]
         return writes or node.op in ("alias", "contiguous", "detach", "to") or (
             node.op in _IN_ORDER and parent.example == place.example
@@ -234,6 +240,9 @@ class Converter:
         args, kwargs = self._arguments(node)
         while len(args) < op.positional_count and op.parameters[len(args)] in kwargs:
             args.append(kwargs.pop(op.parameters[len(args)]))
+        for position, (value, kind) in enumerate(zip(args, op.parameter_types, strict=False)):
+            if kind.startswith("int[") and type(value) in (int, Size):
+                args[position] = [value]
         for name, value in [*zip(op.parameters, args, strict=False), *kwargs.items()]:
             if name not in found.sizes and any(type(leaf) is Size for leaf in walk(value)):
                 self._builder.refuse(f"argument '{name}' differs from call to call; export with its size fixed")

@@ -37,6 +37,8 @@ class UnsupportedOperatorError(OnnxExporterError):
         if reason:
             text += f": {reason}"
         if supported_version is not None:
-            text += f". Support for this operator was added in version {supported_version}, try exporting with this version"
+            text += (
+                f". Support for this operator was added in version {supported_version}, try exporting with this version"
+            )
         super().__init__(text)
         self.name = name

@@ -156,7 +156,9 @@ def export(
     >>> program = candelabra.onnx.export(  # doctest: +SKIP
     ...     model, (candelabra.ones(4, 3),), "model.onnx", dynamic_shapes=({0: "batch"},))
     """
-    _refuse_unsupported(custom_translation_table, profile, custom_opsets, export_modules_as_functions, operator_export_type)
+    _refuse_unsupported(
+        custom_translation_table, profile, custom_opsets, export_modules_as_functions, operator_export_type
+    )
     onnx_package()
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     if not kwargs and args and isinstance(args[-1], dict):
@@ -299,7 +301,9 @@ def _converted_to(made: ONNXProgram, opset: int) -> ONNXProgram:
             stacklevel=4,
         )
         return made
-    initializers = {one.name: candelabra.from_numpy(onnx.numpy_helper.to_array(one).copy()) for one in model.graph.initializer}
+    initializers = {
+        one.name: candelabra.from_numpy(onnx.numpy_helper.to_array(one).copy()) for one in model.graph.initializer
+    }
     del model.graph.initializer[:]
     return ONNXProgram(model, initializers, made.exported_program)
 

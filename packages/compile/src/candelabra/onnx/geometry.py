@@ -35,7 +35,7 @@ class Place:
     shape: tuple[int | Size, ...]
     #: The sizes in the recorded call.
     example: tuple[int, ...]
-    #: The value that this one is a view of, or that it is after a write; None for memory of its own.
+    #: The value that this one is a view of, or is after a write; None for memory of its own.
     parent: int | None = None
     #: Names of the sizes that are symbols, by dimension.
     names: dict[int, str] | None = None
@@ -143,7 +143,9 @@ class _Run:
             else:
                 result = find_operator(node.op)(*args, **kwargs)
         except Exception as error:
-            raise OnnxExporterError(f"{node.place()} does not run with {self.symbols or 'its arguments'}: {error}") from error
+            raise OnnxExporterError(
+                f"{node.place()} does not run with {self.symbols or 'its arguments'}: {error}"
+            ) from error
         entries = [result] if node.is_single else result
         arguments = [leaf.value for leaf in walk([*node.args, *node.kwargs.values()]) if type(leaf) is Ref]
         for number, entry in zip(node.outputs, entries, strict=True):

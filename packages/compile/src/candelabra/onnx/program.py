@@ -62,7 +62,9 @@ class ONNXProgram:
             If the weights are too large for one message.
         """
         if size_of(self._initializers.values()) > _LARGEST_MESSAGE:
-            raise OnnxExporterError("the weights are too large for one message of 2 GB; ONNXProgram.save() writes them to a file")
+            raise OnnxExporterError(
+                "the weights are too large for one message of 2 GB; ONNXProgram.save() writes them to a file"
+            )
         return self._with_initializers(tensor_message(tensor, name) for name, tensor in self._initializers.items())
 
     def _with_initializers(self, messages: Any) -> Any:
@@ -112,12 +114,14 @@ class ONNXProgram:
         path.write_bytes(model.SerializeToString())
 
     def apply_weights(self, state_dict: Mapping[str, Tensor]) -> None:
-        """Replace weights by others of the same names; warn of names that the model does not have."""
+        """Replace weights by others of the same names; warn of names that the model lacks."""
         for name, tensor in state_dict.items():
             if name in self._initializers:
                 self._initializers[name] = tensor
             else:
-                warnings.warn(f"Weight '{name}' not found in the model. Skipped applying.", OnnxExporterWarning, stacklevel=2)
+                warnings.warn(
+                    f"Weight '{name}' not found in the model. Skipped applying.", OnnxExporterWarning, stacklevel=2
+                )
         self.release()
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], Any] | None = None) -> None:

@@ -14,7 +14,9 @@ def onnx_package() -> Any:
     ModuleNotFoundError
         If it is not installed.
     """
-    return _imported("onnx", "the export to ONNX writes its files with the package onnx: pip install 'candelabra-compile[onnx]'")
+    return _imported(
+        "onnx", "the export to ONNX writes its files with the package onnx: pip install 'candelabra-compile[onnx]'"
+    )
 
 
 def runtime_package() -> Any:

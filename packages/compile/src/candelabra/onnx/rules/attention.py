@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import candelabra
 
 from ..builder import INT64, Builder, Value
@@ -66,7 +68,7 @@ def _embedding_bag(
     """Bags of one length, which is that of bags that are given as a matrix."""
     count = b.static(indices.shape[0], "the number of indices")
     starts = None if offsets.tensor is None else [*offsets.tensor.tolist(), *([] if include_last_offset else [count])]
-    lengths = set() if starts is None else {end - start for start, end in zip(starts[:-1], starts[1:], strict=True)}
+    lengths = set() if starts is None else {end - start for start, end in itertools.pairwise(starts)}
     if len(lengths) != 1 or 0 in lengths or padding_idx >= 0:
         b.refuse("the bags are not a matrix, or have a padding_idx")
     length = lengths.pop()

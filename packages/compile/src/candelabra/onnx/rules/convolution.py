@@ -42,9 +42,7 @@ def _convolution_backward_input(
     strides, pads, dilations = _each(stride, count), _each(padding, count), _each(dilation, count)
     # The difference of the sizes is that of the recorded call at all sizes.
     given = grad.example[2:]
-    least = [
-        (size - 1) * strides[k] - 2 * pads[k] + dilations[k] * (kernel[k] - 1) + 1 for k, size in enumerate(given)
-    ]
+    least = [(size - 1) * strides[k] - 2 * pads[k] + dilations[k] * (kernel[k] - 1) + 1 for k, size in enumerate(given)]
     extra = [size - one for size, one in zip(b.result.example[2:], least, strict=True)]
     return b.op(
         "ConvTranspose", grad, weight, kernel_shape=kernel, strides=strides, pads=pads * 2, dilations=dilations, group=groups,

@@ -45,4 +45,4 @@ def _addmm_activation(
     b: Builder, self: Value, mat1: Value, mat2: Value, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
 ) -> str:
     product = b.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))
-    return gelu(b, product, "tanh") if use_gelu else b.op("Relu", product)
+    return gelu(b, product, "none") if use_gelu else b.op("Relu", product)

@@ -16,7 +16,12 @@ def _nll_loss_forward(
     if self.rank == 1:
         scores, classes = b.unsqueeze(self, 0), b.reshape(target, [1])
     found = b.op(
-        "NegativeLogLikelihoodLoss", scores, classes, weight, reduction=_REDUCTIONS[reduction], ignore_index=ignore_index
+        "NegativeLogLikelihoodLoss",
+        scores,
+        classes,
+        weight,
+        reduction=_REDUCTIONS[reduction],
+        ignore_index=ignore_index,
     )
     return [b.squeeze(found, 0) if self.rank == 1 and reduction == 0 else found, None]
 

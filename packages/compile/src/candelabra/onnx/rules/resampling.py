@@ -39,5 +39,10 @@ def _grid_sampler(b: Builder, self: Value, grid: Value, mode: str, padding_mode:
         b.refuse("sampling of volumes is in operator set 20")
     names = {"bilinear": "linear", "bicubic": "cubic"} if b.opset >= 20 else {}
     return b.op(
-        "GridSample", self, grid, mode=names.get(mode, mode), padding_mode=padding_mode, align_corners=int(align_corners)
+        "GridSample",
+        self,
+        grid,
+        mode=names.get(mode, mode),
+        padding_mode=padding_mode,
+        align_corners=int(align_corners),
     )

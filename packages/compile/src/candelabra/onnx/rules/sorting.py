@@ -23,7 +23,5 @@ def _sort(b: Builder, self: Value, dim: int = -1, descending: bool = False, stab
 
 
 @rule("topk", sizes="k")
-def _topk(
-    b: Builder, self: Value, k: AnySize, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> list[str]:
+def _topk(b: Builder, self: Value, k: AnySize, dim: int = -1, largest: bool = True, sorted: bool = True) -> list[str]:
     return _top(b, self, k, dim, largest, sorted)

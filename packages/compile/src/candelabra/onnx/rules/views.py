@@ -87,9 +87,7 @@ def _select(b: Builder, self: Value, dim: int, index: int | Size) -> str:
 
 
 @rule("slice", sizes="start end")
-def _slice(
-    b: Builder, self: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> str:
+def _slice(b: Builder, self: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> str:
     start, end = 0 if start is None else start, LARGEST if end is None else end
     if start == 0 and end == LARGEST and step == 1:
         return b.name(self)
