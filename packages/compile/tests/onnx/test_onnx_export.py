@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -118,6 +119,8 @@ def test_exported_programs():
     model = linear()
     program = candelabra.export.export(model, (X,), dynamic_shapes=({0: Dim("rows")},))
     made = onnx.export(program, f=None)
+    made.rename_axes({"rows": "batch"})
+    assert made.model_proto.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "batch"
     assert made.exported_program is program
     assert_same(made, model, (candelabra.ones(3, 300),))
 
@@ -206,6 +209,15 @@ def test_constants_are_computed_at_the_export():
     kinds = [node.op_type for node in program.model_proto.graph.node if node.op_type != "Constant"]
     assert sorted(kinds) == ["Add", "Where"]
     assert_same(program, masked, (X,))
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[4] / "docs" / "onnx.md"
+    code = page.read_text().split("```python\n")[1].split("```")[0]
+    names = {"__name__": "page"}
+    exec(compile(code, str(page), "exec"), names)
+    assert names["scores"].shape == (7, 10) and (tmp_path / "model.onnx").exists()
 
 
 def test_report_verification_and_text(tmp_path, capsys):

@@ -10,7 +10,7 @@ import candelabra
 from candelabra import Tensor
 from candelabra.export.graph import Size
 
-from .builder import OnnxNode
+from .builder import ELEMENT_TYPES, OnnxNode
 from .converting import Converted, element_type
 from .geometry import Place
 from .requirements import onnx_package
@@ -80,6 +80,18 @@ def tensor_message(tensor: Tensor, name: str = "") -> Any:
     made.dims.extend(tensor.shape)
     made.raw_data = _bytes(tensor).tobytes()
     return made
+
+
+def tensor_of(message: Any) -> Tensor:
+    """Return the tensor of a ``TensorProto``."""
+    dtype = next(one for one, number in ELEMENT_TYPES.items() if number == message.data_type)
+    array = onnx_package().numpy_helper.to_array(message)
+    flat = (
+        candelabra.frombuffer(bytearray(array.tobytes()), dtype=dtype)
+        if array.size
+        else candelabra.empty(0, dtype=dtype)
+    )
+    return flat.reshape(tuple(message.dims))
 
 
 def size_of(tensors: Iterable[Tensor]) -> int:

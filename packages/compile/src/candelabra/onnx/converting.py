@@ -21,6 +21,8 @@ _MOST_FOLDED = 1 << 16
 _EMPTY = frozenset({"allocate", "empty", "empty_like", "empty_strided"})
 #: Arguments that say nothing of values.
 _IGNORED = frozenset({"device", "layout", "memory_format", "non_blocking", "out", "pin_memory", "requires_grad"})
+#: Views that are the same as their base.
+_UNCHANGED = frozenset({"alias", "contiguous", "detach", "to"})
 #: Nodes whose results may be left out where nothing needs them.
 _OPTIONAL = frozenset({"Dropout", "GRU", "LSTM", "MaxPool", "RNN"})
 #: Views whose elements are those of their base in the same order.
@@ -90,6 +92,9 @@ class Converter:
         self._places = geometry(self._graph)
         self._builder = Builder(opset, lambda number: self._builder.name(self.value(number)))
         self._values: dict[int, Value] = {}
+        #: The value that another one is the same as: before a write to it, or before a view of all.
+        self._same: dict[int, int] = {}
+        self._roots: dict[int, int] = {}
         #: The nodes that make values, by value.
         self._makers: dict[int, Node] = {}
         #: By the value that has a memory of its own: how often it was written to.
@@ -146,29 +151,35 @@ class Converter:
     # ---- values
 
     def _define(self, number: int, name: str, tensor: Tensor | None = None) -> None:
+        number = self._first(number)
         place = self._places[number]
         version = self._versions.setdefault(self._root(number), 0)
         self._values[number] = Value(place.dtype, place.shape, place.example, name, tensor, version)
 
+    def _first(self, number: int) -> int:
+        """Return the first value that a value is the same as."""
+        return self._same.get(number, number)
+
+    def _parent(self, number: int) -> int | None:
+        """Return what a value is a view of."""
+        parent = self._places[number].parent
+        return None if parent is None else self._first(parent)
+
     def _root(self, number: int) -> int:
         """Return the value that has the memory of a value."""
-        parent = self._places[number].parent
-        while parent is not None:
-            number, parent = parent, self._places[parent].parent
-        return number
+        number = self._first(number)
+        if number not in self._roots:
+            parent = self._parent(number)
+            self._roots[number] = number if parent is None else self._root(parent)
+        return self._roots[number]
 
     def value(self, number: int) -> Value:
         """Return a value as it is now."""
+        number = self._first(number)
         value = self._values.get(number)
         if value is None:
             self._builder.refuse("it uses a result that ONNX does not have")
-        if value.version == self._versions[self._root(number)]:
-            return value
-        parent = self._places[number].parent
-        assert parent is not None
-        if self._is_whole(number):
-            self._define(number, self._builder.name(self.value(parent)))
-        else:
+        if value.version != self._versions[self._root(number)]:
             builder = self._builder
             node, results = builder.node, builder.results
             builder.node = self._makers[number]
@@ -176,27 +187,23 @@ class Converter:
             builder.node, builder.results = node, results
         return self._values[number]
 
-    def _is_whole(self, number: int) -> bool:
-        """Return whether a value has the elements of its parent in their places."""
-        place, node = self._places[number], self._makers[number]
+    def _note_maker(self, number: int, node: Node) -> None:
+        """Note which node makes a value, and whether it has all elements of another one."""
+        self._makers[number] = node
+        place, op = self._places[number], find_operator(node.op)
         if place.parent is None:
-            return False
-        writes = (
-            find_operator(node.op).functional is not None
-            or "!" in find_operator(node.op).schema
-            or "out" in node.kwargs
-        )
-        parent = self._places[place.parent]
-        return writes or node.op in ("alias", "contiguous", "detach", "to") or (
-            node.op in _IN_ORDER and parent.example == place.example
-        )  # fmt: skip
+            return
+        writes = op.functional is not None or "!" in op.schema or "out" in node.kwargs
+        in_order = node.op in _IN_ORDER and self._places[place.parent].example == place.example
+        if writes or in_order or node.op in _UNCHANGED:
+            self._same[number] = self._first(place.parent)
 
     # ---- nodes
 
     def _convert_node(self, node: Node) -> None:
         for number in node.outputs:
             if number is not None:
-                self._makers[number] = node
+                self._note_maker(number, node)
         target = self._target(node)
         if self._fold(node, target):
             return
@@ -280,11 +287,11 @@ class Converter:
 
     def _write(self, number: int, name: str) -> None:
         """Note that a value has new elements, and with it what it is a view of."""
-        parent = self._places[number].parent
+        number = self._first(number)
+        parent = self._parent(number)
         while parent is not None:
-            if not self._is_whole(number):
-                name = self._merged(number, parent, name)
-            number, parent = parent, self._places[parent].parent
+            name = self._merged(number, parent, name)
+            number, parent = parent, self._parent(parent)
         self._versions[number] += 1
         self._define(number, name)
 

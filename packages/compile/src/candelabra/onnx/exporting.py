@@ -19,7 +19,7 @@ from candelabra import export as programs
 from candelabra.export import ExportedProgram, ExportError
 from candelabra.export.exporting import exported_graph
 
-from .assembling import model_of
+from .assembling import model_of, tensor_of
 from .converting import Converter
 from .dynamic_axes import Axes, axes_by_name, shapes_of_axes, with_dims
 from .errors import OnnxExporterError, OnnxExporterWarning
@@ -291,19 +291,17 @@ def written(
 
 def _converted_to(made: ONNXProgram, opset: int) -> ONNXProgram:
     """Return a program in an older operator set, or unchanged, with a warning."""
-    onnx = onnx_package()
+    converter = onnx_package("onnx.version_converter")
     try:
-        model = onnx.version_converter.convert_version(made.model_proto, opset)
-    except (RuntimeError, onnx.version_converter.ConvertError) as error:
+        model = converter.convert_version(made.model_proto, opset)
+    except (RuntimeError, converter.ConvertError) as error:
         warnings.warn(
             f"the model stays in operator set {_LEAST_OPSET}, because onnx does not convert it to {opset}: {error}",
             OnnxExporterWarning,
             stacklevel=4,
         )
         return made
-    initializers = {
-        one.name: candelabra.from_numpy(onnx.numpy_helper.to_array(one).copy()) for one in model.graph.initializer
-    }
+    initializers = {one.name: tensor_of(one) for one in model.graph.initializer}
     del model.graph.initializer[:]
     return ONNXProgram(model, initializers, made.exported_program)
 

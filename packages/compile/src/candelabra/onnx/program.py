@@ -13,7 +13,7 @@ import candelabra
 from candelabra import Tensor, pytree
 from candelabra.export import ExportedProgram
 
-from .assembling import size_of, tensor_message, write_external
+from .assembling import size_of, tensor_message, tensor_of, write_external
 from .errors import OnnxExporterError, OnnxExporterWarning
 from .requirements import onnx_package, runtime_package
 
@@ -145,6 +145,40 @@ class ONNXProgram:
         """Give up the session of ONNX Runtime; the next call makes a new one."""
         self._session = None
 
+    def optimize(self) -> None:
+        """Do nothing: what follows from constants only was computed at the export."""
+
+    def rename_axes(self, rename_mapping: Mapping[str, str]) -> None:
+        """Rename sizes that differ from call to call.
+
+        Parameters
+        ----------
+        rename_mapping
+            New names by present ones.
+        """
+        graph = self._model.graph
+        for one in (*graph.input, *graph.output):
+            for dim in one.type.tensor_type.shape.dim:
+                if dim.dim_param in rename_mapping:
+                    dim.dim_param = rename_mapping[dim.dim_param]
+
+    def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[Tensor]:
+        """Run the model by the slow evaluator of ``onnx``, which has all dtypes."""
+        onnx = onnx_package()
+        evaluator = onnx_package("onnx.reference").ReferenceEvaluator(self.model_proto)
+        feed = {
+            name: onnx.numpy_helper.to_array(tensor_message(leaf)) for name, leaf in self._fed(args, kwargs).items()
+        }
+        return tuple(tensor_of(onnx.numpy_helper.from_array(one)) for one in evaluator.run(None, feed))
+
+    def _fed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor]:
+        """Return the tensors of a call by the names of the inputs."""
+        leaves = [leaf for leaf in pytree.tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
+        names = [one.name for one in self._model.graph.input]
+        if len(leaves) != len(names):
+            raise TypeError(f"the program takes {len(names)} tensors, {names}, but got {len(leaves)}")
+        return dict(zip(names, leaves, strict=True))
+
     def __call__(self, *args: Any, **kwargs: Any) -> Sequence[Tensor]:
         """Run the model with the arguments of the exported module, by ONNX Runtime on the CPU.
 
@@ -156,11 +190,7 @@ class ONNXProgram:
         runtime = runtime_package()
         if self._session is None:
             self.initialize_inference_session()
-        leaves = [leaf for leaf in pytree.tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
-        names = [one.name for one in self._model.graph.input]
-        if len(leaves) != len(names):
-            raise TypeError(f"the program takes {len(names)} tensors, {names}, but got {len(leaves)}")
-        feed = {name: _runtime_value(runtime, leaf) for name, leaf in zip(names, leaves, strict=True)}
+        feed = {name: _runtime_value(runtime, leaf) for name, leaf in self._fed(args, kwargs).items()}
         return tuple(_tensor_of(value) for value in self._session.run_with_ort_values(None, feed))
 
 

@@ -6,17 +6,16 @@ import importlib
 from typing import Any
 
 
-def onnx_package() -> Any:
-    """Return the package ``onnx``.
+def onnx_package(module: str = "onnx") -> Any:
+    """Return the package ``onnx``, or a module of it.
 
     Raises
     ------
     ModuleNotFoundError
         If it is not installed.
     """
-    return _imported(
-        "onnx", "the export to ONNX writes its files with the package onnx: pip install 'candelabra-compile[onnx]'"
-    )
+    advice = "the export to ONNX writes its files with the package onnx: pip install 'candelabra-compile[onnx]'"
+    return _imported(module, advice)
 
 
 def runtime_package() -> Any:
@@ -34,6 +33,6 @@ def _imported(name: str, advice: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:
+        if error.name != name.partition(".")[0]:
             raise
         raise ModuleNotFoundError(advice, name=name) from None
