@@ -52,6 +52,8 @@ BINARY = [
     lambda x, y: candelabra.addcmul(x, x, y, value=2), lambda x, y: candelabra.addcdiv(x, x, y), lambda x, y: candelabra.atan2(x, y),
     lambda x, y: candelabra.hypot(x, y), lambda x, y: candelabra.logaddexp(x, y), lambda x, y: candelabra.xlogy(x, y.abs()),
     lambda x, y: candelabra.logical_and(x, y), lambda x, y: candelabra.logical_xor(x, y), lambda x, y: x.clamp(min=y),
+    lambda x, y: (candelabra.copysign(x, y), candelabra.copysign(y, -0.0 * y.abs()), candelabra.heaviside(x, y), candelabra.cdist(x, y), candelabra.cdist(x[None], y[None], p=1.0)),
+    lambda x, y: (candelabra.bucketize(x, y[0].sort().values), candelabra.searchsorted(y.sort().values, x, right=True, out_int32=True)),
     lambda x, y: (x.double() + y, x.half() * 2, x.to(candelabra.int32), x.bool(), x.type_as(y)),
 ]  # fmt: skip
 OF_INTS = [
@@ -76,7 +78,7 @@ REDUCTIONS = [
 VIEWS = [
     lambda x: (x.view(8, 6), x.reshape(-1), x.flatten(1), x.unflatten(2, (3, 2))), lambda x: (x.permute(2, 0, 1), x.transpose(0, -1), x[0].t()),
     lambda x: x.movedim(0, 2), lambda x: (x.unsqueeze(1), x[:1].squeeze(0), x[:1].squeeze(), x[None].expand(3, -1, -1, -1)),
-    lambda x: (x[0], x[:, -1], x[..., 2]), lambda x: (x[:, 1:3], x[:, ::2], x[:, :, -2:], x.narrow(1, -2, 1)), lambda x: x.split(4, 2),
+    lambda x: (x[0], x[:, -1], x[..., 2]), lambda x: (x[:, 1:3], x[:, ::2], x[:, :, -2:], x.narrow(1, -2, 1)), lambda x: x.split(4, 2), lambda x: x.split([1, 3, 2], 2),
     lambda x: x.chunk(2, 1), lambda x: x.unbind(1), lambda x: candelabra.diagonal(x, 1, 1, 2), lambda x: x.unfold(2, 3, 2),
     lambda x: x.as_strided((2, 2), (6, 1), 3), lambda x: (x.flip(1, 2), x.roll(1, 2), x.repeat(1, 2, 1), x.tile(2)),
     lambda x: (x.tril(), x.triu(1), (x > 0).tril(), x.long().triu()), lambda x: (candelabra.cat([x, x], 1), candelabra.stack([x, x], -1)),

@@ -281,6 +281,21 @@ def _xlogy(b: Builder, self: Any, other: Any) -> str:
     return b.op("Where", b.op("Equal", x, zero), zero, b.op("Mul", x, b.op("Log", y)))
 
 
+@rule("copysign")
+def _copysign(b: Builder, self: Any, other: Any) -> str:
+    size, sign, zero = b.op("Abs", _float(b, self)), _float(b, other), _number(b, 0)
+    # The reciprocal tells the two zeros apart.
+    is_negative = b.op("Or", b.op("Less", sign, zero), b.op("Less", b.op("Reciprocal", sign), zero))
+    return b.op("Where", is_negative, b.op("Neg", size), size)
+
+
+@rule("heaviside")
+def _heaviside(b: Builder, self: Value, values: Value) -> str:
+    x, zero = _float(b, self), _number(b, 0)
+    step = b.op("Where", b.op("Less", x, zero), zero, _number(b, 1))
+    return b.op("Where", b.op("Equal", x, zero), _float(b, values), step)
+
+
 # ---- questions and choices
 
 

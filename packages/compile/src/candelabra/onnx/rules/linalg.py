@@ -46,3 +46,11 @@ def _addmm_activation(
 ) -> str:
     product = b.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))
     return gelu(b, product, "none") if use_gelu else b.op("Relu", product)
+
+
+@rule("_cdist_forward")
+def _cdist_forward(b: Builder, x1: Value, x2: Value, p: float) -> str:
+    if p not in (1, 2):
+        b.refuse(f"distances with p={p}")
+    differences = b.op("Sub", b.unsqueeze(x1, x1.rank - 1), b.unsqueeze(x2, x2.rank - 2))
+    return b.op("ReduceL1" if p == 1 else "ReduceL2", differences, b.constant([-1]), keepdims=0)

@@ -102,9 +102,12 @@ def _narrow(b: Builder, self: Value, dim: int, start: AnySize, length: AnySize) 
 
 
 @rule("split", sizes="split_size")
-def _split(b: Builder, self: Value, split_size: AnySize, dim: int = 0) -> list[str]:
+def _split(b: Builder, self: Value, split_size: AnySize | Sequence[AnySize], dim: int = 0) -> list[str]:
     at, count = _at(dim, self.rank), len(b.results)
-    starts = [b.times([split_size, k]) if k else 0 for k in range(count + 1)]
+    sizes: list[Any] = list(split_size) if type(split_size) is list else [split_size] * count
+    starts: list[AnySize] = [0]
+    for size in sizes:
+        starts.append(b.plus(size, starts[-1]))
     return [b.slice(self, at, starts[k], starts[k + 1]) for k in range(count)]
 
 
