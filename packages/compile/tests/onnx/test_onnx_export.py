@@ -165,6 +165,20 @@ def test_errors():
         exported(
             lambda x: candelabra.nn.functional.adaptive_avg_pool1d(x, 7), (X[None],), dynamic_shapes=({2: "length"},)
         )
+    state, weight = candelabra.zeros(1, 2, 3), candelabra.ones(12, 3)
+    with pytest.raises(
+        onnx.UnsupportedOperatorError, match="'recurrent_layer' .*a result of it that ONNX does not have"
+    ):
+        exported(
+            lambda x: candelabra.ops.recurrent_layer(
+                x, weight, None, state[0], state[0], weight, None, [], False, "lstm"
+            )[1],
+            (candelabra.ones(5, 2, 3),),
+        )
+    packed = nn.utils.rnn.pack_sequence([candelabra.ones(3, 4), candelabra.ones(1, 4)])
+    layer = nn.GRU(4, 3)
+    with pytest.raises(onnx.UnsupportedOperatorError, match="packed sequences"):
+        exported(lambda x: layer(packed._replace(data=x))[0].data, (packed.data,))
     with pytest.raises(onnx.OnnxExporterError, match="input_names has 2 names"):
         exported(lambda x: x + 1, (X,), input_names=["a", "b"])
     with pytest.raises(onnx.UnsupportedOperatorError, match="complex"):

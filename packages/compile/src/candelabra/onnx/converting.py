@@ -178,7 +178,8 @@ class Converter:
         number = self._first(number)
         value = self._values.get(number)
         if value is None:
-            self._builder.refuse("it uses a result that ONNX does not have")
+            self._builder.node = self._makers[number]
+            self._builder.refuse("the program uses a result of it that ONNX does not have")
         if value.version != self._versions[self._root(number)]:
             builder = self._builder
             node, results = builder.node, builder.results
@@ -274,7 +275,7 @@ class Converter:
             return self._builder.expand(scalar, self.value(target).shape)
         name = self._call(node, op.functional or op)[0]
         if name is None:
-            self._builder.refuse("it uses a result that ONNX does not have")
+            self._builder.refuse("ONNX does not have its result")
         return name
 
     def _copied(self, node: Node, target: int) -> str:
