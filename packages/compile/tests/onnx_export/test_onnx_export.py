@@ -181,6 +181,8 @@ def test_errors():
         exported(lambda x: layer(packed._replace(data=x))[0].data, (packed.data,))
     with pytest.raises(onnx.OnnxExporterError, match="input_names has 2 names"):
         exported(lambda x: x + 1, (X,), input_names=["a", "b"])
+    with pytest.raises(onnx.OnnxExporterError, match=r"\['0.bias'\], which are names of weights"):
+        onnx.export(linear(), (X,), output_names=["0.bias"])
     with pytest.raises(onnx.UnsupportedOperatorError, match="complex"):
         exported(lambda x: candelabra.view_as_real(candelabra.complex(x, x)), (X,))
     for name in ("custom_translation_table", "profile", "custom_opsets", "export_modules_as_functions"):
@@ -211,6 +213,21 @@ def test_the_module_stays_as_it_was():
     assert all(model.state_dict()[name].equal(tensor) for name, tensor in before.items())
     x = candelabra.randn(4, 300)
     candelabra.testing.assert_close(program(x)[0], model(x).detach(), rtol=1e-4, atol=1e-4)
+
+
+def test_results_that_are_arguments_weights_and_numbers():
+    model = nn.BatchNorm1d(3).eval()
+
+    def function(x):
+        model.num_batches_tracked.add_(1)
+        x.mul_(2)
+        return x, x, model.weight, model.num_batches_tracked, None, x.shape[0], True
+
+    module = Of(function)
+    module.inner = model
+    found = onnx.export(module.eval(), (candelabra.ones(3),))(candelabra.ones(3))
+    assert [one.tolist() for one in found] == [[2, 2, 2], [2, 2, 2], [1, 1, 1], 1, 3, True]
+    assert model.num_batches_tracked.item() == 0
 
 
 def test_constants_are_computed_at_the_export():

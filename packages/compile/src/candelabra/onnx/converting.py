@@ -114,6 +114,9 @@ class Converter:
                 self._define(state.value, "", state.tensor.detach())
             else:
                 self._define(state.value, builder.new_name(state.name))
+        taken = {state.name for state in self._graph.states}.intersection([*(input_names or ()), *(output_names or ())])
+        if taken:
+            raise OnnxExporterError(f"input_names and output_names have {sorted(taken)}, which are names of weights")
         inputs = [one for one in self._graph.inputs if one.value is not None]
         names = _given_names("input_names", input_names, [one.name for one in inputs])
         found = []
