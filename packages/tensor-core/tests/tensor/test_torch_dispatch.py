@@ -259,3 +259,11 @@ def test_make_subclass_takes_require_grad_by_name():
     assert type(made) is Slotted and made.requires_grad
     with pytest.raises(TypeError, match="require_grad"):
         Tensor._make_subclass(Slotted, candelabra.ones(2), other=True)
+
+
+def test_to_like_another_tensor_within_a_mode():
+    x, other = candelabra.ones(2), candelabra.ones(3, dtype=candelabra.float64)
+    with Names() as mode:
+        assert x.to(other).dtype is candelabra.float64 and x.type_as(other).dtype is candelabra.float64
+        assert x.to(int).dtype is candelabra.int64
+    assert "eq" not in mode.names
