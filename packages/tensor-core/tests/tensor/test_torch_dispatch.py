@@ -357,3 +357,11 @@ def test_storages_take_weak_references():
     gc.collect()
     assert seen() is None
     assert tensor.tolist() == [1, 1]
+
+
+def test_to_like_another_tensor_within_a_mode():
+    x, other = candelabra.ones(2), candelabra.ones(3, dtype=candelabra.float64)
+    with Names() as mode:
+        assert x.to(other).dtype is candelabra.float64 and x.type_as(other).dtype is candelabra.float64
+        assert x.to(int).dtype is candelabra.int64
+    assert "eq" not in mode.names
