@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["trainer", "coming_from_pytorch", "compile", "export", "files", "fx", "gpu", "vision_ops"]
+    "page", ["trainer", "porting/coming_from_pytorch", "compile", "export", "files", "fx", "gpu", "vision_ops"]
 )
 def test_guide(page: str, tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
