@@ -42,9 +42,7 @@ def storage_bytes(tensor: Tensor) -> Tensor:
 
 
 def tensor_on(flat: Tensor, dtype: dtype, size: Any, stride: Sequence[int], offset: int) -> Tensor:
-    """Return a tensor of this geometry on the memory of a flat uint8 tensor. Autograd does not see
-    it as a view.
-    """
+    """Return a tensor of this geometry on a flat uint8 tensor; to autograd it is no view."""
     usable = flat.numel() // dtype.itemsize * dtype.itemsize
     if usable != flat.numel():
         flat = OPERATORS["narrow"](flat, 0, 0, usable)

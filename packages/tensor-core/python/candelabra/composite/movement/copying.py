@@ -70,7 +70,7 @@ def to(
         dtype = arguments[0]
     elif arguments:
         first, *rest = arguments
-        if type(first) is _dtype or (isinstance(first, type) and first in (float, int, bool, complex)):
+        if type(first) is _dtype or any(first is kind for kind in (float, int, bool, complex)):
             dtype = first
         elif isinstance(first, _Tensor):
             other = first
