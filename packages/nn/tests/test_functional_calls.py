@@ -7,7 +7,7 @@ import pytest
 from nn_numerics import array, assert_close, tensor
 
 import candelabra
-from candelabra import func, nn
+from candelabra import nn
 from candelabra.nn.utils import stateless
 from candelabra.nn.utils.named_members import NamedMemberAccessor
 
@@ -231,17 +231,3 @@ def test_parallel_errors():
         nn.parallel.parallel_apply([nn.ReLU()], [1, 2])
     with pytest.raises(ValueError, match="All dicts must have the same number of keys"):
         nn.parallel.gather([{"a": 1}, {}], "cpu")
-
-
-def test_calls_of_modules_that_contain_each_other():
-    layer = nn.Linear(1, 1)
-    outer = nn.Sequential(layer)
-    layer.outer = outer
-    values = {"0.outer.0.weight": candelabra.tensor([[2.0]]), "0.bias": candelabra.tensor([3.0])}
-    made = func.functional_call(outer, values, candelabra.ones(1, 1), tie_weights=False)
-    assert made.tolist() == [[5.0]]
-
-
-def test_missing_names_are_sorted():
-    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'bias', 'weight'\."):
-        func.functional_call(nn.Linear(1, 1), {}, candelabra.ones(1), strict=True)
