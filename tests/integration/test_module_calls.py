@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import candelabra
-from candelabra import nn
+from candelabra import func, nn
 from candelabra.nn import functional as F
 
 NAN = float("nan")
@@ -129,3 +129,17 @@ def test_backward_hooks_of_results_in_a_dictionary_watch_the_first_tensor():
         made = module(candelabra.ones(1, 2, requires_grad=True))["made"]
     made.sum().backward()
     assert calls == [(3, [(1, 2)])]
+
+
+def test_calls_of_modules_that_contain_each_other():
+    layer = nn.Linear(1, 1)
+    outer = nn.Sequential(layer)
+    layer.outer = outer
+    values = {"0.outer.0.weight": candelabra.tensor([[2.0]]), "0.bias": candelabra.tensor([3.0])}
+    made = func.functional_call(outer, values, candelabra.ones(1, 1), tie_weights=False)
+    assert made.tolist() == [[5.0]]
+
+
+def test_missing_names_are_sorted():
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'bias', 'weight'\."):
+        func.functional_call(nn.Linear(1, 1), {}, candelabra.ones(1), strict=True)

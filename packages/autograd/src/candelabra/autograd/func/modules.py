@@ -122,7 +122,9 @@ def functional_call(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(parameter_and_buffer_dicts)}"
         )
-    own = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    own = {}
+    if tie_weights or strict:  # without them, modules may contain each other
+        own = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
     tied = _tied(own, values) if tie_weights else values
     if strict:
         _check_names(module, own, tied)
@@ -137,7 +139,7 @@ def functional_call(
 
 def _check_names(module: Any, own: dict[str, Any], values: dict[str, Any]) -> None:
     unknown = [name for name in values if name not in own]
-    missing = [name for name in own if name not in values]
+    missing = sorted(name for name in own if name not in values)
     if missing or unknown:
         problems = [f"Unexpected key(s): {', '.join(map(repr, unknown))}."] if unknown else []
         problems += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
