@@ -253,3 +253,10 @@ def test_states_of_sharded_optimizers_are_consolidated(tmp_path):
     each.trainer.checkpoints = Checkpoints(tmp_path)
     each.trainer.fit(each.loader, steps=1)
     assert len(calls) == 1 and each.trainer.checkpoints.latest() is not None
+
+
+def test_sharded_models_are_refused():
+    each = Rank(0, 1)
+    each.trainer.model.state_dict = lambda: {"weight": SimpleNamespace(__sharded__=None)}
+    with pytest.raises(NotImplementedError, match="weight is sharded: save such models by candelabra.distributed"):
+        each.trainer.state_dict()

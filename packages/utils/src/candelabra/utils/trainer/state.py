@@ -26,7 +26,7 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "model": trainer.model.state_dict(),
+        "model": _whole(trainer.model.state_dict()),
         "optimizer": trainer.optimizer.state_dict(),
         "scheduler": None if trainer.scheduler is None else trainer.scheduler.state_dict(),
         "scaler": trainer.precision.state_dict(),
@@ -43,6 +43,17 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "place": _place_of(trainer),
         "random": random_states(),
     }
+
+
+def _whole(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a model's state, which must have no tensors of which each rank has a part."""
+    sharded = next((name for name, value in state.items() if hasattr(value, "__sharded__")), None)
+    if sharded is not None:
+        raise NotImplementedError(
+            f"the Trainer's checkpoints hold whole tensors, and {sharded} is sharded: save such models by "
+            "candelabra.distributed.checkpoint, in a callback"
+        )
+    return state
 
 
 def _place_of(trainer: Trainer) -> dict[str, Any] | None:
