@@ -293,13 +293,16 @@ struct Sum {
   }
 
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    // As in partial_sums_of_floats(), four are added in float32.
+    using Part = std::conditional_t<std::is_same_v<T, float> && What != Of::squares, float, Plain>;
     int64_t r = 0;
     for (; r + 8 <= rows; r += 8) {
       const T* row = values + r * stride;
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
-        auto at = [&](int64_t i) { return counted<What, Plain>(row[i * stride + j]); };
-        add(acc[j], ((at(0) + at(1)) + (at(2) + at(3))) + ((at(4) + at(5)) + (at(6) + at(7))));
+        auto at = [&](int64_t i) { return counted<What, Part>(row[i * stride + j]); };
+        auto four = [&](int64_t i) { return static_cast<Plain>((at(i) + at(i + 1)) + (at(i + 2) + at(i + 3))); };
+        add(acc[j], four(0) + four(4));
       }
     }
     for (; r < rows; ++r) {
