@@ -108,7 +108,7 @@ def draw(
     wrong_first = np.argsort(truth == guess, kind="stable")[:40]
     figure = plt.figure(figsize=(13, 5.2), layout="constrained")
     figure.suptitle(title, fontsize=14)
-    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1, 1.15])[0]
     axes = left.subplots()
     axes.plot(losses, color="#c9c9c9", linewidth=0.8, label="each step")
     window = max(len(losses) // 40, 1)

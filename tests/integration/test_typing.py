@@ -58,8 +58,12 @@ def test_mypy(programs: Path) -> None:
 def test_pyright(programs: Path) -> None:
     pytest.importorskip("pyright")
     files = ["readme.py", "program.py", *(f"{name}.py" for name in EXAMPLES)]
+    # By default, hidden folders are excluded, and CI's temporary one is in `.nox`; the types of
+    # libraries without annotations are guessed.
+    settings = {"include": files, "exclude": [], "useLibraryCodeForTypes": False}
+    (programs / "pyrightconfig.json").write_text(json.dumps(settings))
     result = subprocess.run(
-        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, *files],
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "--project", "."],
         cwd=programs, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     report = json.loads(result.stdout)

@@ -231,7 +231,9 @@ def growth(call):
     before = peak()
     call()
     return peak() - before
-dcp.save({"x": candelabra.ones(3)}, checkpoint_id=sys.argv[1])
+small = {"x": candelabra.ones(300, 300), "y": Shard(candelabra.ones(300, 300), 0, 0, 1)}
+dcp.save(small, checkpoint_id=sys.argv[1])
+dcp.load(small, checkpoint_id=sys.argv[1])
 x = candelabra.arange(1 << 24, dtype=candelabra.float32).reshape(1 << 12, 1 << 12)
 out = {"x": x.t(), "y": Shard(x, 0, 0, 1)}
 print(growth(lambda: dcp.save(out, checkpoint_id=sys.argv[1])))

@@ -264,6 +264,24 @@ def test_meshes(world):
     assert DeviceMesh("cpu", [0, 2]).get_coordinate() is None
 
 
+def test_writing_to_a_view_that_is_a_copy(world):
+    mesh = init_device_mesh("cpu", (4,))
+    x = distribute_tensor(candelabra.zeros(4, 3), mesh, [Shard(0)], src_data_rank=None)
+    for write in (
+        lambda: x.__setitem__(0, 7.0),
+        lambda: x.select(0, 1).view(3, 1).fill_(7.0),
+        lambda: x.unbind(0)[2].add_(1.0),
+        lambda: x.narrow(0, 1, 2).zero_(),
+    ):
+        with pytest.raises(RuntimeError, match=r"along a sharded dimension, so that it is a copy.*to_local"):
+            write()
+    assert x.to_local().eq(0).all()
+    x[:, 1] = 7.0
+    x.t()[2] += 1.0
+    x[0].clone().fill_(9.0)
+    assert x.to_local().tolist() == [[0.0, 7.0, 1.0]]
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [

@@ -20,6 +20,14 @@ from candelabra.multiprocessing import memory, named_files
 DTYPES = [c.bool, c.uint8, c.int16, c.int64, c.float16, c.bfloat16, c.float32, c.float64, c.complex64, c.complex128]
 
 
+@pytest.mark.parametrize("dtype", [c.float8_e4m3fn, c.float8_e5m2, c.float8_e8m0fnu, c.complex32], ids=repr)
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_small_dtypes(dtype):
+    numbers = c.tensor([[1.0, 2.0, 4.0], [0.5, 8.0, 0.25]])
+    shared = numbers.to(dtype).share_memory_()
+    assert shared.is_shared() and shared.float().tolist() == numbers.tolist()
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_numbers_stay(strategy, dtype):
     x = c.tensor([[0, 1, 2], [3, 1, 0]]).to(dtype)

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -61,7 +62,9 @@ std::string word_in(const std::filesystem::path& file) {
 
 void set_choice_host(const cb_host* host, const cb_backend* table) {
   own_table = table;
-  core = host;
+  // A smaller host ends before cache_directory.
+  const bool has_directory = host && host->size >= offsetof(cb_host, cache_directory) + sizeof(host->cache_directory);
+  core = has_directory ? host : nullptr;
 }
 
 std::string stored_choice(const std::string& name) {

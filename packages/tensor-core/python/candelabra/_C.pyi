@@ -110,7 +110,8 @@ class Program:
     recording: Recording
     calls_left: builtins.int
     size: builtins.int
-    arena_bytes: builtins.int
+    planned_bytes: builtins.int
+    group_sizes: list[builtins.int]
     unplanned_bytes: builtins.int
     is_running: builtins.bool
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, nn
-from candelabra.autograd.engine import queue_callback
-from candelabra.autograd.graph import saved_tensors_hooks
+from candelabra import Tensor, autograd, nn
 
 from ..data_parallel.reducer import tensors_in
 from ..tensor.dtensor import DTensor
@@ -75,7 +73,7 @@ class Context:
         """Ask for the end of the backward pass."""
         if not self.is_in_backward:
             self.is_in_backward = True
-            queue_callback(self.finish_backward)
+            autograd.engine.queue_callback(self.finish_backward)
 
     def finish_backward(self) -> None:
         """Reduce what is left, and wait for all reductions."""
@@ -166,7 +164,7 @@ class ModuleState:
         # In a backward pass, a checkpoint computes the forward pass again, and takes what it saves.
         if context.depth or context.is_in_backward or not candelabra.is_grad_enabled():
             return self._call(context, module, function, args, kwargs)
-        with saved_tensors_hooks(context.pack, context.unpack):
+        with autograd.graph.saved_tensors_hooks(context.pack, context.unpack):
             return self._call(context, module, function, args, kwargs)
 
     def _call(self, context: Context, module: nn.Module, function: Any, args: Any, kwargs: Any) -> Any:

@@ -59,6 +59,12 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = {key: _described(value, tensors, mesh, func) for key, value in names.items()}
     call = Call(func, name, bound, [each._layout for each in tensors], mesh)
     is_inplace = func.functional is not None or func.name.endswith("_")
+    if is_inplace and tensors[0]._copied_by is not None:
+        raise RuntimeError(
+            f"{func.name}: this DTensor was made by {tensors[0]._copied_by} along a sharded dimension, so that it is a "
+            "copy, and the tensor that it was made of would keep its values. Redistribute that one to Replicate() "
+            "before it is viewed, or write to x.to_local()"
+        )
     plan = _planned(rule, call, is_inplace)
     if plan is None:
         return _by_copy(func, tensors[0], names)
@@ -70,7 +76,17 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     result = _run(func, rule, call, rows, outs, locals_, names)
     if is_inplace:
         return tensors[0]
-    return _wrapped(result, outs)
+    made = _wrapped(result, outs)
+    moved = locals_[0] is not tensors[0]._local_tensor
+    if moved or tensors[0]._copied_by is not None:
+        for each in made if isinstance(made, tuple) else (made,):
+            if _is_view(each._local_tensor, locals_[0]):
+                each._copied_by = tensors[0]._copied_by or func.name
+    return made
+
+
+def _is_view(tensor: Tensor, of: Tensor) -> bool:
+    return tensor.untyped_storage().data_ptr() == of.untyped_storage().data_ptr()
 
 
 def _by_copy(func: Any, own: DTensor, arguments: dict[str, Any]) -> DTensor:

@@ -34,6 +34,8 @@ class DTensor(Tensor):
 
     _local_tensor: Tensor
     _layout: Layout
+    #: The operator that should have made a view, and had to make a copy.
+    _copied_by: str | None = None
     #: Computes operators; `dispatch` sets it, whose rules need this class.
     _compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     __torch_function__ = candelabra._C._disabled_torch_function_impl

@@ -140,6 +140,7 @@ def _set_torch_function_state(state: _TorchFunctionState) -> None:
 
 def _is_fwd_grad_enabled() -> bool:
     """Return whether tangents of forward-mode differentiation are computed on this thread."""
+    from candelabra import autograd  # noqa: F401  (a package is imported before its modules)
     from candelabra.autograd.transforms import jvp_layer
 
     return jvp_layer.is_forward_enabled()
@@ -147,6 +148,7 @@ def _is_fwd_grad_enabled() -> bool:
 
 def _set_fwd_grad_enabled(mode: bool) -> None:
     """Set whether tangents of forward-mode differentiation are computed on this thread."""
+    from candelabra import autograd  # noqa: F401  (a package is imported before its modules)
     from candelabra.autograd.transforms import jvp_layer
 
     jvp_layer.set_forward_enabled(mode)
