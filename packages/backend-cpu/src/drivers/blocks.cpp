@@ -79,7 +79,7 @@ class Driver {
       int64_t bytes = size_[k];
       for (int d = 0; d < g_.ndim; ++d)
         if (g_.strides[k][d] != 0) bytes *= g_.sizes[d];
-      // An operand that the output overwrites is not prefetched: each line comes once, for the store.
+      // An operand that the output overwrites is not prefetched: its lines come for the stores.
       is_far_[k] = bytes >= far_bytes && data_[k] != data_[0];
       moved_bytes_ += bytes;
     }
