@@ -72,7 +72,7 @@ def test_bfloat16_both_ways(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
-@pytest.mark.parametrize("shape", [(5, 9), (64, 64), (100, 33), (8, 1000), (257, 129)])
+@pytest.mark.parametrize("shape", [(5, 9), (64, 64), (100, 33), (8, 1000), (257, 129), (48, 80), (31, 47)])
 def test_transposed(shape: tuple[int, int], dtype: str) -> None:
     a = values(shape, dtype)
     out = np.zeros(shape[::-1], dtype)

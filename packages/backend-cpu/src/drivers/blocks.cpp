@@ -79,7 +79,8 @@ class Driver {
       int64_t bytes = size_[k];
       for (int d = 0; d < g_.ndim; ++d)
         if (g_.strides[k][d] != 0) bytes *= g_.sizes[d];
-      is_far_[k] = bytes >= far_bytes;
+      // An operand that the output overwrites is not prefetched: its lines come for the stores.
+      is_far_[k] = bytes >= far_bytes && data_[k] != data_[0];
       moved_bytes_ += bytes;
     }
     block_ = (far_ ? far_block_bytes : block_bytes) / widest;

@@ -89,23 +89,32 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
   _mm256_storeu_pd(reinterpret_cast<double*>(out + 3 * out_stride), _mm256_permute2f128_pd(high0, high1, 0x31));
 }
 
-// Eight rows of eight 16-bit elements.
-[[gnu::always_inline]] inline void transpose_8x8(uint16_t* out, int64_t out_stride, const uint16_t* in,
-                                                 int64_t in_stride) {
-  __m128i r[8], s[8];
-  for (int i = 0; i < 8; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * in_stride));
-  for (int i = 0; i < 4; ++i) {
-    s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-    s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
+// Eight rows of eight 16-bit elements, or sixteen rows of sixteen bytes.
+template <typename U>
+[[gnu::always_inline]] inline void transpose_registers(U* out, int64_t out_stride, const U* in, int64_t in_stride) {
+  constexpr int size = 16 / sizeof(U);
+  const auto low = [](__m128i a, __m128i b) {
+    return sizeof(U) == 1 ? _mm_unpacklo_epi8(a, b) : _mm_unpacklo_epi16(a, b);
+  };
+  const auto high = [](__m128i a, __m128i b) {
+    return sizeof(U) == 1 ? _mm_unpackhi_epi8(a, b) : _mm_unpackhi_epi16(a, b);
+  };
+  __m128i r[size], s[size];
+#pragma GCC unroll 16
+  for (int i = 0; i < size; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * in_stride));
+  // Each round interleaves the first half of all elements with the second.
+#pragma GCC unroll 4
+  for (int round = 1; round < size; round *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < size / 2; ++i) {
+      s[2 * i] = low(r[i], r[i + size / 2]);
+      s[2 * i + 1] = high(r[i], r[i + size / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < size; ++i) r[i] = s[i];
   }
-  for (int i = 0; i < 4; ++i) {
-    r[2 * i] = _mm_unpacklo_epi16(s[i], s[i + 4]);
-    r[2 * i + 1] = _mm_unpackhi_epi16(s[i], s[i + 4]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 2 * i * out_stride), _mm_unpacklo_epi16(r[i], r[i + 4]));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + (2 * i + 1) * out_stride), _mm_unpackhi_epi16(r[i], r[i + 4]));
-  }
+#pragma GCC unroll 16
+  for (int i = 0; i < size; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * out_stride), r[i]);
 }
 
 // out[i + j * out_stride] = in[i * in_stride + j] for i < columns, j < rows. Both sides touch whole
@@ -113,15 +122,21 @@ inline namespace CANDELABRA_ISA_NAMESPACE {
 template <typename U>
 void transpose_bits(U* out, int64_t out_stride, const U* in, int64_t in_stride, int64_t columns, int64_t rows) {
   int64_t full_columns = 0, full_rows = 0;
-  if constexpr (sizeof(U) == 4 || sizeof(U) == 2) {
+  if constexpr (sizeof(U) < 4) {
+    constexpr int64_t size = 16 / sizeof(U);
+    full_columns = columns & ~(size - 1);
+    full_rows = rows & ~(size - 1);
+    for (int64_t j = 0; j < full_rows; j += size)
+      for (int64_t i = 0; i < full_columns; i += size)
+        transpose_registers(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
+  } else if constexpr (sizeof(U) == 4) {
 #ifdef __AVX512F__
-    if constexpr (sizeof(U) == 4)
-      if (columns % 16 == 0 && rows % 16 == 0) {
-        for (int64_t j = 0; j < rows; j += 16)
-          for (int64_t i = 0; i < columns; i += 16)
-            transpose_16x16(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
-        return;
-      }
+    if (columns % 16 == 0 && rows % 16 == 0) {
+      for (int64_t j = 0; j < rows; j += 16)
+        for (int64_t i = 0; i < columns; i += 16)
+          transpose_16x16(out + i + j * out_stride, out_stride, in + i * in_stride + j, in_stride);
+      return;
+    }
 #endif
     full_columns = columns & ~int64_t{7};
     full_rows = rows & ~int64_t{7};

@@ -201,6 +201,29 @@ def test_empty() -> None:
     assert ops.scatter_reduce(x, 0, none, candelabra.ones(0), "prod").tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("columns", [64, 128, 200])
+def test_wide_bags(columns: int, dtype: str) -> None:
+    """Whole blocks of columns are summed in registers, the rest in memory."""
+    table = random_tensor((90, columns), dtype, "contiguous", 0)
+    generator = np.random.default_rng(1)
+    chosen = generator.integers(0, 90, 150)
+    weights = random_tensor((150,), dtype, "contiguous", 2)
+    exact = wide(table).astype(np.float64)
+    factors = wide(weights).astype(np.float64)
+    for padding in (-1, 3):
+        made = ops._embedding_bag(
+            table, tensor(chosen), tensor(np.arange(0, 150, 10)), "sum", weights, False, False, padding
+        )[0]
+        terms = exact[chosen] * np.where(chosen == padding, 0, factors)[:, None]
+        np.testing.assert_allclose(
+            wide(made),
+            terms.reshape(15, 10, columns).sum(1),
+            rtol=0,
+            atol={"float64": 1e-13, "float32": 1e-5, "float16": 2e-2, "bfloat16": 1e-1}[dtype] * np.abs(terms).max(),
+        )
+
+
 def test_largest_of_nan() -> None:
     table = tensor(np.array([[1.0, np.nan], [np.nan, 2.0], [5.0, 5.0]]))
     out, _, _, rows = ops._embedding_bag(

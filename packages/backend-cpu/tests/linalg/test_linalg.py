@@ -115,6 +115,22 @@ def test_mm_of_any_strides(dtype: str, left: str, right: str, result: str) -> No
     check(out, wide(a) @ wide(b), np.abs(wide(a)) @ np.abs(wide(b)))
 
 
+@pytest.mark.parametrize("largest", [2**31 - 1, 2**31, 2**62])
+@pytest.mark.parametrize(("m", "k", "n"), [(8, 5, 8), (19, 70, 37), (64, 33, 48)])
+def test_mm_of_int64_wraps(m: int, k: int, n: int, largest: int) -> None:
+    """Factors that fit in 32 bits have a loop of their own."""
+    generator = np.random.default_rng([m, k, n])
+    a, b = generator.integers(-largest - 1, largest, (m, k)), generator.integers(-largest - 1, largest, (k, n))
+    a[0, 0], b[0, 0], a[-1, -1] = -largest - 1, largest, largest
+    out, added = np.empty((m, n), dtype=np.int64), generator.integers(-100, 100, (m, n))
+    call("mm", [out], a, b)
+    np.testing.assert_array_equal(out, a @ b)
+    call("mm", [out], np.asfortranarray(a), np.asfortranarray(b))
+    np.testing.assert_array_equal(out, a @ b)
+    call("addmm", [out], added, a, b, Scalar(3), Scalar(-2))
+    np.testing.assert_array_equal(out, 3 * added - 2 * (a @ b))
+
+
 def test_mm_of_expanded_factors() -> None:
     row, column = random((1, 20), "float32"), random((30, 1), "float32", 1)
     a, b, out = np.broadcast_to(row, (10, 20)), np.broadcast_to(column[:20], (20, 15)), empty((10, 15), "float32")

@@ -10,6 +10,7 @@
 #include "kernels.hpp"
 #include "memory/allocator.hpp"
 #include "simd/load_elements.hpp"
+#include "simd/vec.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -75,7 +76,9 @@ template <typename T>
 int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, int64_t last, int64_t count,
                 int64_t padding, const compute_t<T>* factors, compute_t<T>* sums) {
   using C = compute_t<T>;
-  constexpr int64_t block = 64, ahead = 8, cache_line = 64, near_bytes = 1 << 20;
+  using V = math::Vec<C>;
+  // Eight registers of AVX2
+  constexpr int64_t block = 8 * V::size, ahead = 8, cache_line = 64, near_bytes = 1 << 20;
   const int64_t columns = weight.sizes[1], row_step = weight.strides[0], step = weight.strides[1];
   const T* table = data<T>(weight);
   const bool far = weight.numel * static_cast<int64_t>(sizeof(T)) > near_bytes;
@@ -83,7 +86,9 @@ int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, 
   int64_t used = last - first;
   for (int64_t i = first; padding >= 0 && i < last; ++i) used -= indices[i] == padding;
   for (int64_t c0 = 0; c0 < whole; c0 += block) {
-    C parts[block] = {};
+    V parts[block / V::size];
+#pragma GCC unroll 32
+    for (V& part : parts) part = C(0);
     for (int64_t i = first; i < last; ++i) {
       // Rows are in random order: prefetch them.
       if (far && i + ahead < count) {
@@ -93,11 +98,19 @@ int64_t add_bag(const cb_tensor& weight, const int64_t* indices, int64_t first, 
       }
       if (indices[i] == padding) continue;
       const T* row = table + indices[i] * row_step + c0;
-      const C factor = factors ? factors[i] : C(1);
-#pragma omp simd
-      for (int64_t c = 0; c < block; ++c) parts[c] += factor * static_cast<C>(row[c]);
+      const V factor = factors ? factors[i] : C(1);
+      alignas(64) C converted[block];
+      const C* values = converted;
+      if constexpr (std::is_same_v<T, C>)
+        values = row;
+      else
+        load_contiguous(row, block, converted);
+      // Constant indices keep the parts in registers.
+#pragma GCC unroll 32
+      for (int64_t k = 0; k < block / V::size; ++k)
+        parts[k] = math::fma(factor, V::load(values + k * V::size), parts[k]);
     }
-    std::copy_n(parts, block, sums + c0);
+    for (int64_t k = 0; k < block / V::size; ++k) parts[k].store(sums + c0 + k * V::size);
   }
   if (whole == columns) return used;
   std::fill_n(sums + whole, columns - whole, C(0));

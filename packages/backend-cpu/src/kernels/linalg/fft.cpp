@@ -208,13 +208,12 @@ class SlicePlan {
     gathered_ = kind == Kind::ComplexToReal || (in_length() > 1 && slices_.in_stride <= 0) ||
                 (slices_.row > 1 && slices_.in_row <= 0);
     threaded_ = slices_.count == 1 && !is_deterministic();
-    // Strided slices whose neighbours are adjacent in memory. Real ones are transposed, so that MKL
-    // sees them contiguous. Complex ones are copied to the result first, since MKL is faster in
-    // place.
+    // Strided slices whose neighbours are adjacent in memory are transposed, so that MKL sees them
+    // contiguous. Short complex ones are copied to the result first, since MKL is faster in place.
     const bool adjacent =
         !threaded_ && !gathered_ && n > 1 && slices_.in_stride > 1 && slices_.in_row == 1 && slices_.out_row == 1;
-    transposed_ = adjacent && kind == Kind::RealToComplex && n >= 32;
-    copied_ = adjacent && kind == Kind::Complex && !in_place_;
+    transposed_ = adjacent && n >= 32;
+    copied_ = adjacent && kind == Kind::Complex && !in_place_ && !transposed_;
     // At least as many blocks as there may be threads.
     most_ = transposed_          ? 16
             : transform.is_chunk ? slices_per_call(n)
@@ -250,7 +249,7 @@ class SlicePlan {
   void transform_blocks(int64_t begin, int64_t end) const {
     Scratch<In> gathered(gathered_ ? std::min(most_, slices_.row) * in_length() : 0);
     Scratch<In> transposed_in(transposed_ ? most_ * transform_.n : 0);
-    Scratch<Out> transposed_out(transposed_ ? most_ * half_spectrum() : 0);
+    Scratch<Out> transposed_out(transposed_ && kind == Kind::RealToComplex ? most_ * half_spectrum() : 0);
     for (int64_t number = begin; number < end; ++number) {
       const Block block = block_at(number);
       if constexpr (kind == Kind::RealToComplex)
@@ -258,21 +257,30 @@ class SlicePlan {
           transform_transposed(block, transposed_in.data(), transposed_out.data());
           continue;
         }
-      if constexpr (kind == Kind::Complex)
+      if constexpr (kind == Kind::Complex) {
+        if (transposed_) {
+          transform_transposed(block, transposed_in.data(), transposed_in.data());
+          continue;
+        }
         if (copied_) {
           transform_copied(block);
           continue;
         }
+      }
       transform_strided(block, gathered.data());
     }
   }
 
+  // Complex slices are transformed in place: `in` is `out`.
   void transform_transposed(const Block& block, In* in, Out* out) const {
-    const int64_t n = transform_.n;
+    const int64_t n = transform_.n, out_length = kind == Kind::Complex ? n : half_spectrum();
     transpose(in, n, block.in, slices_.in_stride, n, block.count);
-    const Plan plan = plan_of(block, slice_layout(1, n), slice_layout(1, half_spectrum()), false);
-    check(DftiComputeForward(descriptor_for(plan), in, out));
-    transpose(block.out, slices_.out_stride, out, half_spectrum(), block.count, half_spectrum());
+    const Plan plan = plan_of(block, slice_layout(1, n), slice_layout(1, out_length), kind == Kind::Complex);
+    if constexpr (kind == Kind::Complex)
+      compute_in_place(plan, out);
+    else
+      check(DftiComputeForward(descriptor_for(plan), in, out));
+    transpose(block.out, slices_.out_stride, out, out_length, block.count, out_length);
   }
 
   void transform_copied(const Block& block) const {

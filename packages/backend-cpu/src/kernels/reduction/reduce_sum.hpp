@@ -7,6 +7,7 @@
 
 #include "kernels/reduction/reduce_distinct.hpp"
 #include "simd/half_registers.hpp"
+#include "simd/vec.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -38,7 +39,7 @@ template <Of What, typename Acc, typename T>
 }
 
 // float32 in float64: 32 independent sums hide latency, and sequential reads let the hardware
-// prefetch. Pairs are added in float32 first, because conversions are the bottleneck. The final
+// prefetch. Four are added in float32 first, because conversions are the bottleneck. The final
 // reduction adds halves in the same order for every vector width, so that results do not depend on
 // the instruction set.
 #ifdef __AVX512F__
@@ -52,17 +53,20 @@ template <Of What>
     return value;
   };
   const auto wide = [&](int64_t at) { return _mm512_maskz_cvtps_pd(0xff, taken(at)); };
-  const auto both = [&](int64_t at) { return _mm512_maskz_cvtps_pd(0xff, _mm256_add_ps(taken(at), taken(at + 32))); };
+  const auto four = [&](int64_t at) {
+    const __m256 low = _mm256_add_ps(taken(at), taken(at + 8)), high = _mm256_add_ps(taken(at + 16), taken(at + 24));
+    return _mm512_maskz_cvtps_pd(0xff, _mm256_add_ps(low, high));
+  };
   const auto plus = [](__m512d sum, __m512d value) {
     return What == Of::squares ? _mm512_fmadd_pd(value, value, sum) : _mm512_add_pd(sum, value);
   };
   __m512d a = _mm512_setzero_pd(), b = a, c = a, d = a;
   if constexpr (What != Of::squares)
-    for (; i + 64 <= n; i += 64) {
-      a = _mm512_add_pd(a, both(i));
-      b = _mm512_add_pd(b, both(i + 8));
-      c = _mm512_add_pd(c, both(i + 16));
-      d = _mm512_add_pd(d, both(i + 24));
+    for (; i + 128 <= n; i += 128) {
+      a = _mm512_add_pd(a, four(i));
+      b = _mm512_add_pd(b, four(i + 32));
+      c = _mm512_add_pd(c, four(i + 64));
+      d = _mm512_add_pd(d, four(i + 96));
     }
   for (; i + 32 <= n; i += 32) {
     a = plus(a, wide(i));
@@ -102,41 +106,78 @@ template <Of What>
   const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);  // even lanes hold rows 0 to 3
   _mm512_storeu_pd(sums, _mm512_maskz_permutexvar_pd(0xff, order, pairs));
 }
-#endif
-
-template <Of What>
-[[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
-#ifdef __AVX512F__
-  const __m512d all = partial_sums_of_floats<What>(values, n);
-  const __m256d sum =
-      _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, all, 0), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
 #else
+// Four partial sums. sum_of_floats() reduces them by adding halves.
+template <Of What>
+[[gnu::always_inline]] inline __m256d partial_sums_of_floats(const float* values, int64_t n) {
   int64_t i = 0;
   const auto taken = [&](int64_t at) {
-    const __m128 value = _mm_loadu_ps(values + at);
-    if constexpr (What == Of::numbers) return _mm_and_ps(value, _mm_cmpord_ps(value, value));
+    const __m256 value = _mm256_loadu_ps(values + at);
+    if constexpr (What == Of::numbers) return _mm256_and_ps(value, _mm256_cmp_ps(value, value, _CMP_ORD_Q));
     return value;
+  };
+  const auto wide = [](__m128 value) {
+    if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
+    return _mm256_cvtps_pd(value);
   };
   const auto plus = [](__m256d sum, __m256d value) {
     return What == Of::squares ? _mm256_fmadd_pd(value, value, sum) : _mm256_add_pd(sum, value);
   };
+  // Every index is a constant, so that the sums stay in registers.
   __m256d parts[8];
-  for (auto& part : parts) part = _mm256_setzero_pd();
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) parts[k] = _mm256_setzero_pd();
   if constexpr (What != Of::squares)
-    for (; i + 64 <= n; i += 64)
-      for (int64_t k = 0; k < 8; ++k)
-        parts[k] = _mm256_add_pd(parts[k], _mm256_cvtps_pd(_mm_add_ps(taken(i + 4 * k), taken(i + 4 * k + 32))));
+    for (; i + 128 <= n; i += 128)
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        const int64_t at = i + 32 * k;
+        const __m256 low = _mm256_add_ps(taken(at), taken(at + 8)),
+                     high = _mm256_add_ps(taken(at + 16), taken(at + 24));
+        const __m256 four = _mm256_add_ps(low, high);
+        parts[2 * k] = _mm256_add_pd(parts[2 * k], _mm256_cvtps_pd(_mm256_castps256_ps128(four)));
+        parts[2 * k + 1] = _mm256_add_pd(parts[2 * k + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(four, 1)));
+      }
   for (; i + 32 <= n; i += 32)
-    for (int64_t k = 0; k < 8; ++k) parts[k] = plus(parts[k], _mm256_cvtps_pd(taken(i + 4 * k)));
-  for (int64_t k = 0; i < n; i += 4, ++k) {
-    const __m128i there = _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(n - i)), _mm_setr_epi32(0, 1, 2, 3));
-    __m128 value = _mm_maskload_ps(values + i, there);
-    if constexpr (What == Of::numbers) value = _mm_and_ps(value, _mm_cmpord_ps(value, value));
-    parts[k] = plus(parts[k], _mm256_cvtps_pd(value));
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) parts[k] = plus(parts[k], wide(_mm_loadu_ps(values + i + 4 * k)));
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) {
+    const int64_t left = n - i - 4 * k;
+    if (left <= 0) break;
+    const __m128i there = _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(left)), _mm_setr_epi32(0, 1, 2, 3));
+    parts[k] = plus(parts[k], wide(_mm_maskload_ps(values + i + 4 * k, there)));
   }
-  for (int64_t half = 4; half > 0; half /= 2)
-    for (int64_t k = 0; k < half; ++k) parts[k] = _mm256_add_pd(parts[k], parts[k + half]);
-  const __m256d sum = parts[0];
+  for (int k = 0; k < 4; ++k) parts[k] = _mm256_add_pd(parts[k], parts[k + 4]);
+  return _mm256_add_pd(_mm256_add_pd(parts[0], parts[2]), _mm256_add_pd(parts[1], parts[3]));
+}
+
+// The sums of four rows. All are reduced at once, in the order in which sum_of_floats() reduces
+// one.
+template <Of What>
+[[gnu::always_inline]] inline void sums_of_rows(const float* values, int64_t pitch, int64_t n, double* sums) {
+  const auto halves = [](__m256d a, __m256d b) {
+    return _mm256_add_pd(_mm256_permute2f128_pd(a, b, 0x20), _mm256_permute2f128_pd(a, b, 0x31));
+  };
+  __m256d parts[2];
+  for (int k = 0; k < 2; ++k)
+    parts[k] = halves(partial_sums_of_floats<What>(values + 2 * k * pitch, n),
+                      partial_sums_of_floats<What>(values + (2 * k + 1) * pitch, n));
+  // hadd leaves rows 0, 2, 1, 3.
+  _mm256_storeu_pd(sums, _mm256_permute4x64_pd(_mm256_hadd_pd(parts[0], parts[1]), 0b11011000));
+}
+#endif
+// Rows that sums_of_rows() sums at once.
+constexpr int64_t rows_per_reduction = math::Vec<double>::size;
+
+template <Of What>
+[[gnu::always_inline]] inline double sum_of_floats(const float* values, int64_t n) {
+  const auto all = partial_sums_of_floats<What>(values, n);
+#ifdef __AVX512F__
+  const __m256d sum =
+      _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, all, 0), _mm512_maskz_extractf64x4_pd(0xf, all, 1));
+#else
+  const __m256d sum = all;
 #endif
   const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
   return _mm_cvtsd_f64(pair) + _mm_cvtsd_f64(_mm_unpackhi_pd(pair, pair));
@@ -235,32 +276,33 @@ struct Sum {
   }
   static void block(Acc& acc, const T* values, int64_t n, int64_t) { add(acc, sum_of<Plain, What>(values, n)); }
 
-  // Blocks of several results, `pitch` elements apart. Short blocks are reduced eight at a time,
+  // Blocks of several results, `pitch` elements apart. Short blocks are reduced several at a time,
   // because reducing one register costs as much as the block.
   static void blocks(Acc* acc, int64_t count, const T* values, int64_t pitch, int64_t n) {
     int64_t k = 0;
-#ifdef __AVX512F__
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t longest = 512;
       if (n <= longest)
-        for (; k + 8 <= count; k += 8) {
-          double sums[8];
+        for (; k + rows_per_reduction <= count; k += rows_per_reduction) {
+          double sums[rows_per_reduction];
           sums_of_rows<What>(values + k * pitch, pitch, n, sums);
-          for (int64_t j = 0; j < 8; ++j) add(acc[k + j], sums[j]);
+          for (int64_t j = 0; j < rows_per_reduction; ++j) add(acc[k + j], sums[j]);
         }
     }
-#endif
     for (; k < count; ++k) block(acc[k], values + k * pitch, n, 0);
   }
 
   static void rows(Acc* acc, const T* values, int64_t stride, int64_t rows, int64_t columns, int64_t) {
+    // As in partial_sums_of_floats(), four are added in float32.
+    using Part = std::conditional_t<std::is_same_v<T, float> && What != Of::squares, float, Plain>;
     int64_t r = 0;
     for (; r + 8 <= rows; r += 8) {
       const T* row = values + r * stride;
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
-        auto at = [&](int64_t i) { return counted<What, Plain>(row[i * stride + j]); };
-        add(acc[j], ((at(0) + at(1)) + (at(2) + at(3))) + ((at(4) + at(5)) + (at(6) + at(7))));
+        auto at = [&](int64_t i) { return counted<What, Part>(row[i * stride + j]); };
+        auto four = [&](int64_t i) { return static_cast<Plain>((at(i) + at(i + 1)) + (at(i + 2) + at(i + 3))); };
+        add(acc[j], four(0) + four(4));
       }
     }
     for (; r < rows; ++r) {

@@ -100,19 +100,21 @@ struct Product {
   static void block(Acc& acc, const T* values, int64_t n, int64_t) {
     int64_t i = 0;
     if constexpr (std::is_same_v<T, float>) {
-      // Four independent products of registers hide latency.
+      // Eight independent products of registers hide latency.
       using Wide = math::Vec<double>;
-      constexpr int64_t step = 2 * math::Vec<float>::size;
+      constexpr int64_t step = 4 * math::Vec<float>::size;
       if (n >= step) {
-        Wide p[4] = {1.0, 1.0, 1.0, 1.0}, low, high;
+        Wide p[8], low, high;
+        for (Wide& each : p) each = 1.0;
         for (; i + step <= n; i += step)
-          for (int k = 0; k < 2; ++k) {
+#pragma GCC unroll 4
+          for (int k = 0; k < 4; ++k) {
             math::to_double(math::Vec<float>::load(values + i + k * math::Vec<float>::size), low, high);
             p[2 * k] = p[2 * k] * low;
             p[2 * k + 1] = p[2 * k + 1] * high;
           }
         alignas(64) double lanes[Wide::size];
-        ((p[0] * p[1]) * (p[2] * p[3])).store(lanes);
+        (((p[0] * p[1]) * (p[2] * p[3])) * ((p[4] * p[5]) * (p[6] * p[7]))).store(lanes);
         for (const double each : lanes) acc *= each;
       }
     }
