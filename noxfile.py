@@ -23,11 +23,11 @@ OUTPUT = ROOT / "output"
 #: its own compiler.
 ALL = [
     "tensor-core", "backend-cpu", "autograd", "nn", "optim", "multiprocessing", "utils", "distributions", "compile",
-    "distributed", "array-api", "legacy", "torch-compat", "vision-ops", "collectives-mpi", "candelabra",
+    "distributed", "array-api", "legacy", "torch-compat", "vision-ops", "collectives-mpi", "runner", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
 #: Packages with C++ sources, whose builds take WARNINGS_FAIL.
-WITH_CPP = [*COMPILED, "vision-ops", "collectives-mpi"]
+WITH_CPP = [*COMPILED, "vision-ops", "collectives-mpi", "runner"]
 #: Whether compiler warnings fail the build. CI sets this, where the compiler is known. Users may
 #: have a newer one.
 WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
@@ -90,6 +90,7 @@ TEST_PACKAGES = {
     ],
     "vision-ops": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "vision-ops"],
     "collectives-mpi": ["tensor-core", "backend-cpu", "collectives-mpi"],
+    "runner": ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "compile", "runner"],
 }
 #: Further requirements of some test suites besides TEST_NEEDS.
 TEST_OTHERS = {

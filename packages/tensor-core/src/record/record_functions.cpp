@@ -3,6 +3,7 @@
 
 #include "python/bindings.hpp"
 #include "record/bindings.hpp"
+#include "record/lowering.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -207,6 +208,8 @@ void register_record(py::module_& module) {
       .def("living_memory", living_memory, "What lives on, as (number, tensor of bytes).")
       .def_property_readonly("existing", existing_buffers, "Memory from before the recording that operators use.")
       .def_property_readonly("instructions", instructions_of, "(operator, file, line) of each call.")
+      .def("lowered_instructions", lowered_instructions, "The calls of kernels with their arguments, as plain data.")
+      .def("lowered_buffers", lowered_buffers, "The memory that they use, as plain data.")
       .def_property_readonly(
           "freed_edges",
           [](const Recorder& recording) {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import candelabra
-from candelabra import serialization
+from candelabra import pytree, serialization
 from candelabra.serialization import FileError
 
 from .checking import check_shapes
 from .encoding import Decoder, encoded
+from .lowering import lowered
 from .program import ExportedProgram
 from .running import on_device
 
@@ -19,7 +20,13 @@ from .running import on_device
 _KNOWN_NAMESPACES = ("torchvision",)
 
 
-def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = None) -> None:
+def save(
+    ep: ExportedProgram,
+    f: Any,
+    *,
+    extra_files: dict[str, Any] | None = None,
+    runner: bool | Sequence[Mapping[str, int]] = False,
+) -> None:
     """Save a program with its parameters and buffers.
 
     The file is an archive of `candelabra.save`: a description in JSON, and the bytes of the
@@ -33,13 +40,19 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
         A path, or a binary file object.
     extra_files
         Texts or bytes by name, which are stored too.
+    runner
+        Whether candelabra-runner, which has no shape rules, shall run the file as well. The
+        program's kernel calls are recorded at the sizes of the export and stored, or at each of the
+        sizes in a sequence of dicts, such as ``[{"batch": 1}, {"batch": 8}]``.
 
     Raises
     ------
     TypeError
         If `ep` is no program.
     ValueError
-        If the arguments or results have containers other than tuples, lists and dicts.
+        If the arguments or results have containers other than tuples, lists and dicts, or if the
+        program cannot be stored for the runner: it draws random numbers, writes to its arguments,
+        calls operators that are not in the backend, or has results that are no tensors.
 
     Examples
     --------
@@ -57,6 +70,8 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
         )
     content = encoded(ep._graph)
     content["extra_files"] = dict(extra_files or {})
+    if runner is not False:
+        content["runner"] = lowered(ep._graph, [{}] if runner is True else list(runner), _examples(ep))
     serialization.save(content, f)
 
 
@@ -108,6 +123,10 @@ def load(
             raise FileError(f"candelabra.export.load: {_name(f)} has no extra file {name!r}")
         extra_files[name] = stored[name]  # type: ignore[index]
     return ExportedProgram(graph)
+
+
+def _examples(ep: ExportedProgram) -> list[Any] | None:
+    return None if ep.example_inputs is None else pytree.tree_leaves(ep.example_inputs)
 
 
 def _name(f: Any) -> str:
