@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import processes
@@ -103,6 +104,23 @@ def test_a_pool_tells_of_a_worker_that_is_killed(way):
         with pytest.raises(RuntimeError, match="signal 9"):
             pool.map_async(processes.be_killed, [0], error_callback=told.append).get(30)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("way", ["imap", "imap_unordered"])
+def test_a_pool_works_on_after_an_iteration_was_lost_before_its_end(way):
+    lost = threading.Event()
+
+    def tasks():
+        yield 0
+        assert lost.wait(60)
+
+    with mp.get_context("fork").Pool(2) as pool:
+        results = getattr(pool, way)(processes.be_killed, tasks())
+        with pytest.raises(RuntimeError, match="signal 9"):
+            next(results)
+        lost.set()
+        assert pool.map_async(abs, [-1, 2, -3, 4]).get(60) == [1, 2, 3, 4]
+        assert list(results) == []
 
 
 def test_a_pool_tells_of_a_worker_that_exits():

@@ -78,13 +78,28 @@ def _fail(waiting: Any, error: RuntimeError) -> None:
     if isinstance(waiting, pool.IMapIterator):
         with waiting._cond:  # type: ignore[attr-defined]
             waiting._items.append((False, error))  # type: ignore[attr-defined]
-            waiting._length = waiting._index = waiting._index + 1  # type: ignore[attr-defined]
+            # The thread that sends tasks may tell the length only now, and removes the job again.
+            waiting._cache = {waiting._job: waiting}  # type: ignore[attr-defined]
+            waiting._length = None  # type: ignore[attr-defined]
+            waiting.__class__ = _LostResults
             waiting._cond.notify()  # type: ignore[attr-defined]
         return
     waiting._success, waiting._value = False, error
     if waiting._error_callback:
         waiting._error_callback(error)
     waiting._event.set()
+
+
+class _LostResults(pool.IMapIterator):
+    """The results of an iteration that has lost a task. They end after those that have arrived."""
+
+    def next(self, timeout: float | None = None) -> Any:
+        with self._cond:  # type: ignore[attr-defined]
+            if not self._items:  # type: ignore[attr-defined]
+                raise StopIteration
+        return super().next(timeout)
+
+    __next__ = next
 
 
 class _Sharing:

@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import Any
 
 from candelabra import Tensor
-from candelabra.catalogue.declaration import VIEW
 
 from ..device_mesh import DeviceMesh
 from .dtensor import DTensor
@@ -78,11 +77,16 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if is_inplace:
         return tensors[0]
     made = _wrapped(result, outs)
-    if func.tags & VIEW:
-        copied_by = tensors[0]._copied_by or (None if locals_[0] is tensors[0]._local_tensor else func.name)
+    moved = locals_[0] is not tensors[0]._local_tensor
+    if moved or tensors[0]._copied_by is not None:
         for each in made if isinstance(made, tuple) else (made,):
-            each._copied_by = copied_by
+            if _is_view(each._local_tensor, locals_[0]):
+                each._copied_by = tensors[0]._copied_by or func.name
     return made
+
+
+def _is_view(tensor: Tensor, of: Tensor) -> bool:
+    return tensor.untyped_storage().data_ptr() == of.untyped_storage().data_ptr()
 
 
 def _by_copy(func: Any, own: DTensor, arguments: dict[str, Any]) -> DTensor:
