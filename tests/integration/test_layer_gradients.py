@@ -169,3 +169,11 @@ def test_clipping_of_real_gradients():
     norm = nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
     total = sum((p.grad.square().sum().item() for p in layer.parameters()), 0.0) ** 0.5
     assert norm.item() > 100 and abs(total - 1) < 1e-4
+
+
+def test_segments_of_nothing_have_gradients():
+    data = candelabra.empty(0, requires_grad=True)
+    found = candelabra.segment_reduce(data, "sum", lengths=candelabra.tensor([0, 0]), initial=0)
+    found.sum().backward()
+    assert found.tolist() == [0.0, 0.0]
+    assert data.grad is not None and data.grad.shape == (0,)
