@@ -81,7 +81,11 @@ def test_one_hot():
         ),
         (lambda: F.pad(ones(2, 3), (1, 1), mode="reflect", value=1.0), RuntimeError, "doesn't take in value argument"),
         (lambda: F.pad(ones(3), (-2, -2)), RuntimeError, "resulted in a negative output size"),
-        (lambda: F.cosine_similarity(tensor([1]), tensor([1]), 0), RuntimeError, "expected common dtype to be floating point"),
+        (
+            lambda: F.cosine_similarity(tensor([1]), tensor([1]), 0),
+            RuntimeError,
+            "expected common dtype to be floating point",
+        ),
         (
             lambda: F.scaled_dot_product_attention(ones(2), ones(2, 2), ones(2, 2)),
             RuntimeError,
