@@ -214,7 +214,7 @@ def test_strides(name, shape):
     ):
         np.testing.assert_array_equal(view(numbers).to(dtype_of(name)).float().numpy(), view(narrow).float().numpy())
         np.testing.assert_array_equal(view(narrow).float().numpy(), view(narrow.float()).numpy())
-    out = c.zeros(shape[::-1], dtype=dtype_of(name)).permute(*range(len(shape) - 1, -1, -1))
+    out = c.zeros(shape[::-1], dtype=dtype_of(name)).permute(tuple(range(len(shape) - 1, -1, -1)))
     np.testing.assert_array_equal(codes_of(out.copy_(numbers).contiguous()), expected)
 
 

@@ -6,12 +6,12 @@
 
 #include "candelabra_run.h"
 
-#define EXPECT(condition)                                                     \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
+#define EXPECT(condition)                                                      \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
       fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, cr_error()); \
-      return 1;                                                               \
-    }                                                                         \
+      return 1;                                                                \
+    }                                                                          \
   } while (0)
 
 static int check_misuse(const char* path, const cr_options* options) {
@@ -49,7 +49,8 @@ static int check_runs(cr_program* program) {
   const cr_tensor* outputs;
   int32_t count;
   /* Memory at any address. */
-  cr_tensor inputs[2] = {{(void*)values, sizes, 2, CR_FLOAT32, NULL, 0}, {(void*)(values + 1), sizes, 2, CR_FLOAT32, NULL, 0}};
+  cr_tensor inputs[2] = {{(void*)values, sizes, 2, CR_FLOAT32, NULL, 0},
+                         {(void*)(values + 1), sizes, 2, CR_FLOAT32, NULL, 0}};
   for (int call = 1; call <= 3; ++call) {
     EXPECT(cr_run(program, inputs, 2, &outputs, &count) == CR_OK);
     EXPECT(count == 1 && outputs[0].ndim == 2 && outputs[0].sizes[1] == 3 && outputs[0].dtype == CR_FLOAT32);
@@ -59,8 +60,9 @@ static int check_runs(cr_program* program) {
   EXPECT(cr_run(program, inputs, -1, &outputs, &count) == CR_INPUT_ERROR);
   inputs[1].sizes = others;
   EXPECT(cr_run(program, inputs, 2, &outputs, &count) == CR_INPUT_ERROR);
-  EXPECT(strcmp(cr_error(), "no program in the file takes float32[2, 3], float32[3, 2]; there are programs for\n"
-                            "  float32[2, 3], float32[2, 3]") == 0);
+  EXPECT(strcmp(cr_error(),
+                "no program in the file takes float32[2, 3], float32[3, 2]; there are programs for\n"
+                "  float32[2, 3], float32[2, 3]") == 0);
   inputs[1].sizes = NULL;
   EXPECT(cr_run(program, inputs, 2, &outputs, &count) == CR_INPUT_ERROR);
   inputs[1].sizes = sizes;

@@ -320,7 +320,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     >>> candelabra.histc(candelabra.tensor([1.0, 2.0, 2.0, 9.0]), bins=3, min=0, max=3)
     tensor([0., 1., 2.])
     """
-    if min > max:
+    if math.inf > min > max > -math.inf:
         raise RuntimeError("torch.histc: max must be larger than min")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"histc" not implemented for {input.dtype}; convert with .to(candelabra.float32)')
