@@ -6,8 +6,6 @@ starts the processes of a job, on one machine or several. See :doc:`distributed`
 
 from __future__ import annotations
 
-from candelabra import _C
-
 from .availability import (
     Backend,
     is_available,
@@ -163,10 +161,3 @@ __all__ = [
     "split_group",
     "supports_complex",
 ]
-
-# Classes with ``__torch_function__`` may take over the collectives of tensors.
-for _name in (
-    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "irecv", "isend", "recv", "reduce",
-    "reduce_scatter", "scatter", "send",
-):  # fmt: skip
-    globals()[_name] = _C.OverridableFunction(globals()[_name])

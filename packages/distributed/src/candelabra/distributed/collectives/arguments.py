@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from ..groups import member, world
 from ..process_group import ProcessGroup
 from ..reduce_op import ReduceOp, engine_name, supports_complex
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def overridable(collective: _F) -> _F:
+    """Let ``__torch_function__`` of its arguments' classes take over a collective."""
+    return cast("_F", _C.OverridableFunction(collective))
 
 
 def check_tensor(tensor: Any, name: str) -> None:

@@ -10,7 +10,7 @@ from candelabra import Tensor
 from ..groups import member, warn_outside
 from ..process_group import ProcessGroup
 from ..work import Work
-from .arguments import check_dtypes, check_list, check_tensor, flat, root, write_back
+from .arguments import check_dtypes, check_list, check_tensor, flat, overridable, root, write_back
 
 #: The tag of the parts of collectives that consist of sends and receives.
 _TAG = 0x7FFE
@@ -47,6 +47,7 @@ def all_gather_into_tensor(
     return found.collective("all_gather", used, result, "sum", 0, async_op, output_tensor, finish)
 
 
+@overridable
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
@@ -118,6 +119,7 @@ def all_gather_coalesced(
     return found.collective("all_gather", joined, everyone, "sum", 0, async_op, output_tensor_lists, write_back(copies))
 
 
+@overridable
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
@@ -163,6 +165,7 @@ def gather(
     return _done(found.exchange("gather", [], receives, gather_list, write_back(results)), async_op)
 
 
+@overridable
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
@@ -207,6 +210,7 @@ def scatter(
     return _done(found.exchange("scatter", sends, [], tensor), async_op)
 
 
+@overridable
 def all_to_all_single(
     output: Tensor,
     input: Tensor,
@@ -262,6 +266,7 @@ def _parts(tensor: Tensor, sizes: Sequence[int] | None, count: int, name: str) -
     return list(tensor.split(list(sizes)))
 
 
+@overridable
 def all_to_all(
     output_tensor_list: list[Tensor],
     input_tensor_list: list[Tensor],

@@ -10,9 +10,10 @@ from candelabra import Tensor
 from ..groups import get_process_group_ranks, member, warn_outside
 from ..process_group import ProcessGroup
 from ..work import Work
-from .arguments import check_tensor, flat, root, write_back
+from .arguments import check_tensor, flat, overridable, root, write_back
 
 
+@overridable
 def isend(
     tensor: Tensor,
     dst: int | None = None,
@@ -31,6 +32,7 @@ def isend(
     return found.exchange("send", [(used, place, tag)], [], tensor, is_collective=False)
 
 
+@overridable
 def irecv(
     tensor: Tensor,
     src: int | None = None,
@@ -59,6 +61,7 @@ def _peer(found: ProcessGroup, group: ProcessGroup | None, rank: int | None, gro
     return place
 
 
+@overridable
 def send(
     tensor: Tensor,
     dst: int | None = None,
@@ -84,6 +87,7 @@ def send(
         work.wait()
 
 
+@overridable
 def recv(
     tensor: Tensor,
     src: int | None = None,

@@ -8,9 +8,10 @@ from ..groups import member, warn_outside
 from ..process_group import ProcessGroup
 from ..reduce_op import ReduceOp
 from ..work import Work
-from .arguments import check_dtypes, check_list, check_tensor, flat, reduction, root, write_back
+from .arguments import check_dtypes, check_list, check_tensor, flat, overridable, reduction, root, write_back
 
 
+@overridable
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
@@ -78,6 +79,7 @@ def all_reduce_coalesced(
     return found.collective("all_reduce", joined, joined, name, 0, async_op, tensors, finish)
 
 
+@overridable
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
@@ -136,6 +138,7 @@ def reduce_scatter_tensor(
     return found.collective("reduce_scatter", used, result, name, 0, async_op, output, finish)
 
 
+@overridable
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
@@ -171,6 +174,7 @@ def reduce_scatter(
     return reduce_scatter_tensor(output, joined, op, group, async_op)
 
 
+@overridable
 def broadcast(
     tensor: Tensor,
     src: int | None = None,
