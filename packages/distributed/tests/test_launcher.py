@@ -182,7 +182,7 @@ def test_two_machines(tmp_path, kind):
         assert [line.split()[0] for line in lines] == ["0", "1", "2"] and lines[0].endswith(" 3.0"), ends
         assert [machine.returncode for machine in machines] == ([0, 0] if mode == "ok" else [1, 1])
         if mode == "kill":
-            assert "was killed by signal 9" in "".join(errors for _, errors in ends)
+            assert "was killed by signal 9" in "".join(errors for _, errors in ends), ends
 
 
 def test_a_taken_port_is_named(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import candelabra
+import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
 from candelabra.export.graph import Size
 

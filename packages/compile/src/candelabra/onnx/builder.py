@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import candelabra
+import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
 from candelabra.export.graph import Node, Size
 

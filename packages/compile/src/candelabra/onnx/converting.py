@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
+import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
 from candelabra.export.graph import Graph, Node, Ref, Size, find_operator, replaced, walk
 from candelabra.export.recording import RANDOM

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import candelabra
+import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
 from candelabra.export.graph import Graph, Node, Ref, Scaled, Size, find_operator, replaced, walk
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import candelabra.export as _export  # noqa: F401
 from candelabra.export.graph import Graph, Node, Ref, Size, uses
 
 

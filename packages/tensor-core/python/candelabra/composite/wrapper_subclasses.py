@@ -57,13 +57,13 @@ def new_of(tensor: Tensor, name: str, size: Any, values: tuple[Any, ...], dtype:
     TypeError
         If the class does not know the operator.
     """
-    from candelabra.library.aten import ATEN
+    from candelabra import ops
     from candelabra.overrides import DisableTorchFunctionSubclass
 
     kind: Any = type(tensor)
     options = {key: value for key, value in (("dtype", dtype), ("device", device)) if value is not None}
     with DisableTorchFunctionSubclass():
-        made = kind.__torch_dispatch__(getattr(ATEN, name).default, (kind,), (tensor, list(size), *values), options)
+        made = kind.__torch_dispatch__(getattr(ops.aten, name).default, (kind,), (tensor, list(size), *values), options)
     if made is NotImplemented:
         raise TypeError(
             f"Multiple dispatch failed for 'candelabra.ops.aten.{name}'; all __torch_dispatch__ handlers returned NotImplemented"

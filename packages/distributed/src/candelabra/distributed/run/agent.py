@@ -239,13 +239,14 @@ class Agent:
                 self._news = self._server.health.failure(self._world)
             if others is not None and self._news is None and (machine := others.lost()) is not None:
                 self._news = f"the machine {machine} has left the job"
-            if self._failures or self._news is not None:
+            has_failed = bool(self._failures) or self._news is not None
+            if has_failed and others is not None:
+                others.tell_failure()
+            if has_failed or (others is not None and others.have_failed()):
+                limit = min(_GRACE, self._settings.shutdown_timeout)
+                workers.wait_for_all(limit, self._note_end)
                 if others is not None:
-                    others.tell_failure()
-                workers.wait_for_all(min(_GRACE, self._settings.shutdown_timeout), self._note_end)
-                return False
-            if others is not None and others.have_failed():
-                workers.wait_for_all(min(_GRACE, self._settings.shutdown_timeout), self._note_end)
+                    others.end_after_failure(limit)
                 return False
         return others is None or others.wait_for_end()
 

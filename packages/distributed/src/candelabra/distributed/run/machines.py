@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -74,6 +75,18 @@ class Machines:
     def have_failed(self) -> bool:
         """Return whether a process of any machine has failed."""
         return self._store.check(["failed"])
+
+    def end_after_failure(self, limit: float) -> None:
+        """Tell that the processes of this machine have ended after a failure.
+
+        The host waits at most `limit` seconds for the other machines: their processes read from its
+        server why they are ended.
+        """
+        over = self._store.add("over", 1)
+        pause, last = threading.Event(), time.monotonic() + limit
+        while self._is_host and over < self._nodes and self.lost() is None and time.monotonic() < last:
+            pause.wait(self._interval)
+            over = self._store.add("over", 0)
 
     def wait_for_end(self) -> bool:
         """Wait until the processes of all machines have ended; return whether none has failed."""
