@@ -276,6 +276,9 @@ def test_writing_to_a_view_that_is_a_copy(world):
         with pytest.raises(RuntimeError, match=r"along a sharded dimension, so that it is a copy.*to_local"):
             write()
     assert x.to_local().eq(0).all()
+    # That a result is empty, as the tensor that it was made of, does not make it a view.
+    empty = distribute_tensor(candelabra.zeros(0, 3), mesh, [Shard(0)], src_data_rank=None).cumsum(0)
+    empty.add_(1.0)
     x[:, 1] = 7.0
     x.t()[2] += 1.0
     x[0].clone().fill_(9.0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..errors import DistError
 from ..store import PrefixStore, Store
 
 
@@ -82,11 +84,13 @@ class Machines:
         The host waits at most `limit` seconds for the other machines: their processes read from its
         server why they are ended.
         """
-        over = self._store.add("over", 1)
         pause, last = threading.Event(), time.monotonic() + limit
-        while self._is_host and over < self._nodes and self.lost() is None and time.monotonic() < last:
-            pause.wait(self._interval)
-            over = self._store.add("over", 0)
+        # A host that is gone waits for no one, and this machine reports its failures all the same.
+        with contextlib.suppress(DistError):
+            over = self._store.add("over", 1)
+            while self._is_host and over < self._nodes and self.lost() is None and time.monotonic() < last:
+                pause.wait(self._interval)
+                over = self._store.add("over", 0)
 
     def wait_for_end(self) -> bool:
         """Wait until the processes of all machines have ended; return whether none has failed."""
