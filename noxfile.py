@@ -146,34 +146,52 @@ def build_environment(session: nox.Session) -> Path:
     environment = ROOT / ".nox" / "build-environment"
     python = environment / "bin" / "python"
     if not python.exists():
+        session.log("The first build downloads MKL and oneDNN (0.3 GB) into .nox/build-environment.")
         session.run(sys.executable, "-m", "venv", str(environment), external=True)
         session.run(str(python), "-m", "pip", "install", "-q", "--upgrade", "pip", external=True)
-    install_into(session, python, *BUILD_NEEDS)
+    install_into(session, python, *BUILD_NEEDS, "tqdm")
     return python
 
 
-#: Wheels that this run of nox has built. Sessions share them.
-BUILT: dict[str, str] = {}
+#: Wheels that this run of nox has built, by their folders and packages. Sessions share them.
+BUILT: dict[tuple[Path, str], str] = {}
 
 
-def build(session: nox.Session, packages: list[str]) -> list[str]:
-    """Build wheels of these packages into ``dist/``, once per nox run, and return their paths."""
-    missing = [package for package in packages if package not in BUILT]
+def build(session: nox.Session, packages: list[str], native: bool = False) -> list[str]:
+    """Build wheels of these packages, once per nox run, and return their paths.
+
+    With `native` the CPU backend has the kernels of this machine's processor only. Such wheels are
+    in a folder of their own, since they do not run everywhere.
+    """
+    keys = [(DIST / "native" if native and package == "backend-cpu" else DIST, package) for package in packages]
+    missing = [key for key in keys if key not in BUILT]
     python = build_environment(session) if missing else Path()
-    DIST.mkdir(exist_ok=True)
-    for package in missing:
-        stem = distribution(package).replace("-", "_")
-        for old in DIST.glob(f"{stem}-[0-9]*.whl"):
-            old.unlink()
-        session.run(
-            str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(DIST),
-            *([f"-Ccmake.define.CANDELABRA_WERROR={WARNINGS_FAIL}"] if package in WITH_CPP else []), str(PACKAGES / package),
-            external=True,
-        )  # fmt: skip
-        wheel = BUILT[package] = str(next(DIST.glob(f"{stem}-[0-9]*.whl")))
-        if package == "tensor-core":
-            install_headers(session, python, wheel)
-    return [BUILT[package] for package in packages]
+    for folder, package in missing:
+        BUILT[folder, package] = build_wheel(session, python, folder, package)
+    return [BUILT[key] for key in keys]
+
+
+def build_wheel(session: nox.Session, python: Path, folder: Path, package: str) -> str:
+    """Build one package's wheel into `folder`, with a progress bar, and return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = distribution(package).replace("-", "_")
+    for old in folder.glob(f"{stem}-[0-9]*.whl"):
+        old.unlink()
+    defined = [f"-Ccmake.define.CANDELABRA_WERROR={WARNINGS_FAIL}"] if package in WITH_CPP else []
+    if package == "backend-cpu":
+        defined.append(f"-Ccmake.define.CANDELABRA_NATIVE={'OFF' if folder == DIST else 'ON'}")
+    session.run(
+        str(python),
+        str(ROOT / "tools" / "build_wheel.py"),
+        str(PACKAGES / package),
+        str(folder),
+        *defined,
+        external=True,
+    )
+    wheel = str(next(folder.glob(f"{stem}-[0-9]*.whl")))
+    if package == "tensor-core":
+        install_headers(session, python, wheel)
+    return wheel
 
 
 def install_headers(session: nox.Session, python: Path, wheel: str) -> None:
@@ -207,9 +225,9 @@ def distribution(package: str) -> str:
     return "candelabra" if package == "candelabra" else f"candelabra-{package}"
 
 
-def install(session: nox.Session, packages: list[str], *others: str) -> None:
+def install(session: nox.Session, packages: list[str], *others: str, native: bool = False) -> None:
     """Build these packages and install their wheels and `others` into the session's environment."""
-    wheels = build(session, packages)
+    wheels = build(session, packages, native)
     if others:
         session.install("-q", *others)
     session.install("-q", "pluggy")
@@ -248,8 +266,8 @@ def dev(session: nox.Session) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """Build the packages and train a convolutional net on handwritten digits."""
-    install(session, DEMO_PACKAGES, "numpy", "tqdm", "matplotlib", "scikit-learn")
+    """Build the packages for this processor and train a convolutional net on handwritten digits."""
+    install(session, DEMO_PACKAGES, "numpy", "tqdm", "matplotlib", "scikit-learn", native=True)
     OUTPUT.mkdir(exist_ok=True)
     session.run("python", str(ROOT / "examples" / "digits.py"), "--output", str(OUTPUT), *session.posargs)
 

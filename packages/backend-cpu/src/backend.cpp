@@ -42,19 +42,32 @@ int32_t guarded(F&& f) noexcept {
   }
 }
 
+// A build with CANDELABRA_NATIVE has the loops of one instruction set.
+constexpr bool compiled_avx2 = CANDELABRA_HAS_AVX2;
+constexpr bool compiled_avx512 = CANDELABRA_HAS_AVX512;
+
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("bmi2");
 }
 
 bool has_avx512() {
-  return CANDELABRA_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  return compiled_avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-bool use_avx512() {
+bool avx2_is_forced() {
   const char* forced = std::getenv("CANDELABRA_CPU_ISA");
-  return has_avx512() && !(forced && std::strcmp(forced, "avx2") == 0);
+  return forced && std::strcmp(forced, "avx2") == 0;
+}
+
+bool use_avx512() {
+  return has_avx512() && !(compiled_avx2 && avx2_is_forced());
+}
+
+// Whether the library has loops that this processor runs.
+bool runs_here() {
+  return compiled_avx2 ? has_avx2() : has_avx512();
 }
 
 void processor_name(char* name, size_t capacity) {
@@ -75,6 +88,14 @@ int32_t initialize() {
     if (!has_avx2())
       throw failure(CB_RUNTIME_ERROR,
                     "candelabra-backend-cpu needs a processor with AVX2 and FMA (Intel Haswell, AMD Zen, or newer)");
+    if (!runs_here())
+      throw failure(CB_RUNTIME_ERROR,
+                    "this candelabra-backend-cpu was built with CANDELABRA_NATIVE=ON on a machine with AVX-512, which "
+                    "this processor lacks: install it built without that option");
+    if (!compiled_avx2 && avx2_is_forced())
+      throw failure(CB_RUNTIME_ERROR,
+                    "CANDELABRA_CPU_ISA=avx2: this candelabra-backend-cpu was built with CANDELABRA_NATIVE=ON and has "
+                    "the loops for AVX-512 only");
     // malformed environment variables fail here
     cached_bytes_allowed(), kept_bytes_allowed(), check_streaming_choice();
     set_thread_count(default_thread_count());
@@ -194,8 +215,8 @@ cb_backend make_table() {
   table.device_type = "cpu";
   table.version = CANDELABRA_VERSION;
   table.capabilities = CB_CAP_HOST_MEMORY;
-  // otherwise initialize() fails, and code compiled for AVX2 must not run before that
-  if (has_avx2()) {
+  // otherwise initialize() fails, and code that this processor cannot run must not run before that
+  if (runs_here()) {
     kernels().write_to(table);
   }
   table.initialize = initialize;
