@@ -61,6 +61,11 @@ SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
 MARKDOWN_NEEDS = ["mdformat>=1,<2", "mdformat-gfm>=1,<2", "mdformat-myst"]
 #: Committed pages that sessions generate.
 GENERATED_PAGES = ("docs/results/performance.md", "docs/results/parity", "docs/results/ecosystem")
+#: What builds the site, and what its tutorials need.
+DOCS_NEEDS = [
+    "sphinx", "furo", "myst-nb", "sphinx-design", "sphinx-copybutton", "sphinx-remove-toctrees", "sphinxcontrib-mermaid",
+    "tensorboard", "numpy", "matplotlib", "scikit-learn", "tqdm", "mpich>=5",
+]  # fmt: skip
 TEST_NEEDS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "numpy", "scipy"]
 #: The packages that each test suite needs, and no others of ours.
 TEST_PACKAGES = {
@@ -355,8 +360,10 @@ def tests_integration(session: nox.Session) -> None:
 
 @nox.session(name="tests-examples")
 def tests_examples(session: nox.Session) -> None:
-    """Test the out-of-tree backends, built like a third party's, the demo and the examples."""
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions"]
+    """Test the out-of-tree backends, built like a third party's, the demo, the examples and the
+    tutorials.
+    """
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "distributed", "collectives-mpi"]
     others = ["tqdm", "matplotlib", "scikit-learn", "setuptools", "cython>=3.1", "numba"]
     # PoCL, where the machine has it (pocl-opencl-icd). Else Intel's runtime, which needs no root.
     has_opencl = any(Path("/etc/OpenCL/vendors").glob("*.icd"))
@@ -588,17 +595,8 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the documentation into docs/_build/."""
-    install(
-        session,
-        [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "distributed", "array-api"],
-        "numpy",
-        "sphinx",
-        "furo",
-        "myst-parser",
-        "sphinxcontrib-mermaid",
-        "tensorboard",
-    )
+    """Build the documentation into docs/_build/. The tutorials run."""
+    install(session, ALL, *DOCS_NEEDS)
     for page in ("coverage", "kernel_contract", "gradients"):
         session.run("python", str(ROOT / "tools" / f"make_{page}.py"))
     session.run(

@@ -5,24 +5,42 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 
+import module_pages
 import operator_pages
 
 project = "Candelabra"
-author = "The Candelabra developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinxcontrib.mermaid"]
+author = copyright = "The Candelabra developers"
+extensions = [
+    "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinxcontrib.mermaid", "sphinx_design",
+    "sphinx_copybutton", "sphinx_remove_toctrees",
+]  # fmt: skip
+exclude_patterns = ["_build", "jupyter_execute", "*.template.md"]
+
 html_theme = "furo"
 html_title = "Candelabra"
-exclude_patterns = ["_build", "*.template.md"]
+# The sources are in the repository: copies of them would be a third of the site.
+html_copy_source = False
+html_show_sphinx = False
+# Without this, every page would have a sidebar with all pages of the reference.
+remove_from_toctrees = ["reference/candelabra*", "reference/modules/candelabra*"]
+toc_object_entries = False
+
 myst_heading_anchors = 4
 # GitHub draws these fences, too.
 myst_fence_as_directive = ["mermaid"]
+# The tutorials run when the site is built, and a cell that fails stops the build.
+nb_execution_mode = "cache"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
 autodoc_mock_imports = ["tensorboard"]
-autodoc_default_options = {"members": True, "show-inheritance": True}
-# One long page a module would otherwise list every method of every base class in the sidebar.
-toc_object_entries = False
+autodoc_default_options = {"show-inheritance": True}
 
-operator_pages.write(Path(__file__).parent / "reference")
+reference = Path(__file__).parent / "reference"
+operator_pages.write(reference)
+module_pages.write(reference / "modules")

@@ -7,6 +7,7 @@ parts are.
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import importlib
 import inspect
@@ -39,6 +40,26 @@ PARTS = {
     "reference": ("packages/tensor-core/python/candelabra/testing/reference/*.py", '"{name}"'),
     "test": ("packages/backend-cpu/tests/**/test_{family}.py", ""),
 }
+
+
+#: The families in the order of the index, by what a reader looks for; a name that ends with "*"
+#: stands for all families that begin so. What is in none comes last.
+SUBJECTS = {
+    "Making tensors": ["creation", "from_data", "like", "ranges", "random", "binomial", "multinomial", "poisson", "mapped_files"],
+    "Shapes and views": ["views", "view_copies", "broadcasting", "joining", "splitting", "diagonals", "copying"],
+    "Indices and order": ["indexing", "sorting", "order_statistics", "segments", "histograms", "hashing"],
+    "Mathematics, element by element": ["elementwise", "comparison", "special", "activation"],
+    "Reductions and scans": ["reduction", "scan", "softmax", "covariance", "gradient"],
+    "Linear algebra": [
+        "linalg", "solving", "factorization", "matrix_exp", "low_rank", "einsum", "linear", "distance", "cdist",
+    ],
+    "Signals": ["fft", "spectrum", "signal.windows"],
+    "Layers as functions": ["nn.functional:*"],
+    "Networks": [
+        "convolution", "pooling", "spatial", "normalization", "recurrent", "embedding", "interpolation", "padding", "native",
+    ],
+    "The tensor itself": ["settings", "tensor_protocol", "names", "control_flow", "other_layouts"],
+}  # fmt: skip
 
 
 @dataclass
@@ -255,20 +276,32 @@ def family_page(family: str, entries: list[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def by_subject(families: dict[str, list[Entry]]) -> dict[str, list[str]]:
+    """Return the families of each subject, in the order of the index."""
+    found: dict[str, list[str]] = {}
+    left = sorted(families)
+    for subject, names in SUBJECTS.items():
+        for name in names:
+            mine = [family for family in left if fnmatch.fnmatchcase(family, name)]
+            found.setdefault(subject, []).extend(mine)
+            left = [family for family in left if family not in mine]
+    return found | {"Further": left}
+
+
 def index_page(families: dict[str, list[Entry]]) -> str:
-    """All families."""
+    """All families, by subject."""
     title = "Operators and functions"
-    lines = [
-        title,
-        "=" * len(title),
-        "",
-        f"{sum(map(len, families.values()))} of them, by family.",
-        "",
-        ".. toctree::",
-        "   :maxdepth: 1",
-        "",
-    ]
-    lines += [f"   {file_name(family)}" for family in sorted(families)]
+    lines = [title, "=" * len(title), "", f"{sum(map(len, families.values()))} of them, each with a page.", ""]
+    for subject, names in by_subject(families).items():
+        lines += [subject, "-" * len(subject), "", ".. list-table::", "   :widths: 25 75", ""]
+        for family in names:
+            members = families[family]
+            shown = ", ".join(f":py:func:`{entry.name.split('.')[-1]} <{entry.name}>`" for entry in members[:8])
+            more = f" and {len(members) - 8} more" if len(members) > 8 else ""
+            lines += [f"   * - :doc:`{family} <{file_name(family)}>`", f"     - {shown}{more}"]
+        lines += ["", ".. toctree::", "   :hidden:", ""]
+        lines += [f"   {file_name(family)}" for family in names]
+        lines.append("")
     return "\n".join(lines) + "\n"
 
 
