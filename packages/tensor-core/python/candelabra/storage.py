@@ -222,6 +222,14 @@ class TypedStorage:
         storage = UntypedStorage._new_shared(size * self.dtype.itemsize, device="cpu" if device is None else device)
         return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
 
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        descriptor, nbytes = self._untyped_storage._share_fd_cpu_()
+        return descriptor, nbytes // self.dtype.itemsize
+
+    def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
+        manager, name, nbytes = self._untyped_storage._share_filename_cpu_()
+        return manager, name, nbytes // self.dtype.itemsize
+
     # ---- the elements
 
     def _place(self, at: Any) -> int:
@@ -373,6 +381,19 @@ def _converting(name: str) -> Callable[[TypedStorage], TypedStorage]:
 for _method, _name in CONVERSIONS.items():
     setattr(TypedStorage, _method, _converting(_name))
 
+# What PyTorch's own modules call, of which some programs have copies.
+TypedStorage._size = TypedStorage.size
+TypedStorage._nbytes = TypedStorage.nbytes
+TypedStorage._element_size = TypedStorage.element_size
+TypedStorage._data_ptr = TypedStorage.data_ptr
+TypedStorage._resize_ = TypedStorage.resize_
+TypedStorage._is_shared = TypedStorage.is_shared
+TypedStorage._share_memory_ = TypedStorage.share_memory_
+TypedStorage._pickle_storage_type = TypedStorage.pickle_storage_type
+TypedStorage._getitem = TypedStorage.__getitem__
+TypedStorage._setitem = TypedStorage.__setitem__
+TypedStorage._deepcopy = TypedStorage.__deepcopy__
+
 
 class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
     """The type of FloatStorage and its relatives; an instance of one is any typed storage of its
@@ -389,7 +410,7 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
             and instance.device.type == cls.device_type
         )
 
-    def __call__(cls, *arguments: Any, wrap_storage: Any = None, **keywords: Any) -> Any:
+    def __call__(cls, *arguments: Any, wrap_storage: Any = None, _internal: bool = False, **keywords: Any) -> Any:
         if cls is _LegacyStorage:
             raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
         name = f"{cls.__name__}.__new__"
@@ -400,8 +421,8 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
         elif len(arguments) > 1:
             raise RuntimeError(_combination(name, "Too many positional arguments"))
         elif cls.device_type != "cpu":
-            return TypedStorage(*arguments, dtype=cls.dtype, device=cls.device_type)
-        return TypedStorage(*arguments, wrap_storage=wrap_storage, dtype=cls.dtype)
+            return TypedStorage(*arguments, dtype=cls.dtype, device=cls.device_type, _internal=_internal)
+        return TypedStorage(*arguments, wrap_storage=wrap_storage, dtype=cls.dtype, _internal=_internal)
 
     def __repr__(cls) -> str:
         return f"<class 'candelabra.{cls.__name__}'>"

@@ -39,6 +39,10 @@ void delete_struct(Storage* storage) {
 struct StorageObject {
   PyObject_HEAD Storage* storage;
   PyObject* weakrefs;
+  PyObject* dict;
+  // The memory owns the object, instead of the object a reference to the memory: of an object that
+  // Python code has dropped while tensors use the memory.
+  bool is_kept;
 };
 
 PyTypeObject* storage_type = nullptr;
@@ -48,16 +52,56 @@ Storage& of(PyObject* self) {
   return *reinterpret_cast<StorageObject*>(self)->storage;
 }
 
+StorageObject* as_storage_object(PyObject* self) {
+  return reinterpret_cast<StorageObject*>(self);
+}
+
+// Whether something would be lost with the object that a new one on the same memory does not have.
+// A finalizer has run already, and is not to run twice.
+bool has_state(PyObject* self) {
+  const StorageObject* object = as_storage_object(self);
+  if (Py_TYPE(self) != storage_type) return !Py_TYPE(self)->tp_finalize;
+  return object->weakrefs || (object->dict && PyDict_GET_SIZE(object->dict) > 0);
+}
+
 void storage_dealloc(PyObject* self) {
-  if (reinterpret_cast<StorageObject*>(self)->weakrefs) PyObject_ClearWeakRefs(self);
-  Storage* storage = reinterpret_cast<StorageObject*>(self)->storage;
-  if (storage) {
-    if (storage->wrapper == self) storage->wrapper = nullptr;
-    release(storage);
+  StorageObject* object = as_storage_object(self);
+  Storage* storage = object->storage;
+  if (storage && storage->wrapper == self && storage->references > 1 && has_state(self)) {
+    _Py_NewReference(self);
+    object->is_kept = true;
+    --storage->references;
+    return;
   }
+  PyObject_GC_UnTrack(self);
+  if (storage && storage->wrapper == self) storage->wrapper = nullptr;
+  if (object->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(object->dict);
+  if (storage) release(storage);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+// Does what Python code would do by dropping the last reference: the memory has no other owner.
+void drop_kept_object(Storage& storage) {
+  PyObject* object = storage.wrapper;
+  as_storage_object(object)->is_kept = false;
+  storage.references = 1;
+  Py_DECREF(object);
+}
+
+int storage_traverse(PyObject* self, visitproc visit, void* arg) {
+  const StorageObject* object = as_storage_object(self);
+  // Other owners of the memory keep the object, and thus what it refers to.
+  if (!object->storage || object->storage->references == 1) Py_VISIT(object->dict);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+
+int storage_clear(PyObject* self) {
+  Py_CLEAR(as_storage_object(self)->dict);
+  return 0;
 }
 
 PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -121,17 +165,21 @@ PyGetSetDef storage_getset[] = {
      "The device of the memory.", nullptr},
     {"_cdata", [](PyObject* self, void*) { return PyLong_FromVoidPtr(root_storage(&of(self))); }, nullptr,
      "A number that is the same for all storages on this memory.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 PyMemberDef storage_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(StorageObject, weakrefs), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(StorageObject, dict), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
 PyType_Slot storage_slots[] = {
     {Py_tp_members, storage_members},
     {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(storage_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(storage_clear)},
     {Py_tp_new, reinterpret_cast<void*>(storage_new)},
     {Py_tp_init, reinterpret_cast<void*>(storage_init)},
     {Py_sq_length, reinterpret_cast<void*>(storage_length)},
@@ -140,8 +188,8 @@ PyType_Slot storage_slots[] = {
     {Py_tp_doc, const_cast<char*>("The memory behind one or more tensors.")},
     {0, nullptr},
 };
-PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                            storage_slots};
+PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, storage_slots};
 
 }  // namespace
 
@@ -210,6 +258,8 @@ void copy_memory_facts(Storage& to, const Storage& from) {
 
 void release(Storage* storage) {
   if (--storage->references > 0) return;
+  if (storage->wrapper) [[unlikely]]
+    return drop_kept_object(*storage);
   if (storage->recording) [[unlikely]] {
     if (Recorder* active = recorder()) active->note_freed(*storage);
   }
@@ -280,12 +330,11 @@ Storage* storage_from_object(PyObject* object) {
 
 PyObject* storage_object(Storage* storage) {
   if (storage->wrapper) return Py_NewRef(storage->wrapper);
-  StorageObject* object = PyObject_New(StorageObject, storage_type);
+  PyObject* object = storage_type->tp_alloc(storage_type, 0);
   if (!object) return nullptr;
-  object->storage = retain(storage);
-  object->weakrefs = nullptr;
-  storage->wrapper = reinterpret_cast<PyObject*>(object);
-  return storage->wrapper;
+  as_storage_object(object)->storage = retain(storage);
+  storage->wrapper = object;
+  return object;
 }
 
 namespace {

@@ -268,6 +268,48 @@ def share_memory_(self: Storage) -> Storage:
 
 
 @_method
+def _share_fd_cpu_(self: Storage) -> tuple[int, int]:
+    """Move the memory to shared memory; return the descriptor of its file, and the size in bytes.
+
+    Raises
+    ------
+    RuntimeError
+        If the memory is not the CPU's, or its file has a name: with the sharing strategy
+        ``"file_system"``.
+    """
+    if self.device.type != "cpu":
+        raise RuntimeError("_share_fd_: only available on CPU")
+    descriptor = getattr(_C.storage_owner(self.share_memory_()), "descriptor", None)
+    if descriptor is None:
+        raise RuntimeError("_share_fd_cpu_: the memory lies in a file with a name: it has no descriptor")
+    return descriptor, self.nbytes()
+
+
+@_method
+def _share_filename_cpu_(self: Storage) -> tuple[bytes, bytes, int]:
+    """Move the memory to shared memory; return nothing for the manager, the name of its file, and
+    the size in bytes.
+
+    Raises
+    ------
+    RuntimeError
+        If the memory is not the CPU's, or its file has no name: with the sharing strategy
+        ``"file_descriptor"``.
+    """
+    if self.device.type != "cpu":
+        raise RuntimeError("_share_filename_: only available on CPU")
+    path = getattr(_C.storage_owner(self.share_memory_()), "path", None)
+    if path is None:
+        raise RuntimeError("_share_filename_cpu_: the memory lies in a file without a name")
+    return b"", path.encode(), self.nbytes()
+
+
+@_method
+def _fix_weakref(self: Storage) -> None:
+    """Do nothing: an object from a weak reference is as good as any other here."""
+
+
+@_method
 def is_pinned(self: Storage, device: Device = None) -> bool:
     """Return whether the memory is pinned, so that an accelerator can copy it asynchronously."""
     accelerator = import_module("candelabra.accelerator")

@@ -188,7 +188,11 @@ def format_tensor(self: Tensor, specification: str) -> str:
 
 @function(name="__array_wrap__", package=False)
 def array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """Return the result of a NumPy function on this tensor as a tensor."""
+    """Return the result of a NumPy function on this tensor as a tensor; of bool, as uint8, as in
+    PyTorch.
+    """
+    if array.dtype.kind == "b":
+        array = array.astype("uint8")
     return _C.tensor_from_data(array, None, None) if array.ndim == 0 else _C.from_numpy(array)
 
 
