@@ -38,6 +38,21 @@ _DEPRECATED = (
 __all__ = ["TypedStorage", "UntypedStorage", *CLASS_NAMES.values()]
 
 
+class _RemovalWarning:
+    """Warns that typed storages are deprecated: once, or `always`."""
+
+    always = False
+    given = False
+
+    def __call__(self) -> None:
+        if self.always or not self.given:
+            _C.warn(_DEPRECATED)
+            self.given = True
+
+
+removal_warning = _RemovalWarning()
+
+
 class TypedStorage:
     """Memory counted in elements of one dtype.
 
@@ -78,7 +93,7 @@ class TypedStorage:
         _internal: bool = False,
     ) -> None:
         if not _internal:
-            _C.warn(_DEPRECATED)
+            removal_warning()
         if wrap_storage is not None:
             _check_wrapped("TypedStorage.__init__", args, wrap_storage)
             if not isinstance(dtype, _C.dtype):
@@ -194,7 +209,7 @@ class TypedStorage:
         """Return a storage with a copy of the numbers of a buffer; the parameters are those of
         `UntypedStorage.from_buffer`.
         """
-        _C.warn(_DEPRECATED)
+        removal_warning()
         fixed = getattr(cls, "dtype", None)
         if fixed is not None and (dtype is not None or device is not None or len(args) == 5):
             raise RuntimeError(
@@ -211,7 +226,7 @@ class TypedStorage:
         """Return a storage of a number of elements on a memory-mapped file; only the classes of one
         dtype have it. See `UntypedStorage.from_file`.
         """
-        _C.warn(_DEPRECATED)
+        removal_warning()
         fixed = getattr(cls, "dtype", None)
         if fixed is None:
             raise RuntimeError("from_file can only be called on derived classes")
@@ -364,7 +379,7 @@ def _memory_of(given: Any, dtype: _Dtype, device: Device) -> Tensor:
 
 def typed_storage_of(tensor: Tensor) -> TypedStorage:
     """Give the memory of a tensor counted in its elements; what ``Tensor.storage()`` returns."""
-    _C.warn(_DEPRECATED)
+    removal_warning()
     return TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
 
 

@@ -1,5 +1,6 @@
 #include "dispatch/outputs.hpp"
 
+#include "memory/copy_on_write.hpp"
 #include "operators/operator.hpp"
 
 namespace candelabra {
@@ -64,6 +65,7 @@ void prepare_output(Call& call, Output& output) {
     return;
   }
   TensorObject& given = *output.given;
+  make_writable(given.storage);
   if (call.op.returns_self) {
     check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", shown(given.sizes),
           " doesn't match the broadcast shape ", shown(output.sizes));

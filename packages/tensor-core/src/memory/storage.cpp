@@ -9,6 +9,7 @@
 
 #include "device/streams.hpp"
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "python/bindings.hpp"
 #include "python/errors.hpp"
 #include "record/recorder.hpp"
@@ -152,6 +153,7 @@ PyMethodDef storage_methods[] = {
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        refuse_recording("data_ptr() gives out the address of a tensor");
+       make_writable(&of(self));
        root_storage(&of(self))->is_address_known = true;
        return PyLong_FromVoidPtr(is_meta(of(self).device) ? nullptr : of(self).data);
      },
@@ -298,6 +300,7 @@ Storage* alias_storage(Storage* storage) {
 
 Storage* begin_export(Storage* storage) {
   refuse_recording("numpy(), DLPack or a buffer gives out the memory of a tensor");
+  make_writable(storage);
   Storage* root = retain(root_storage(storage));
   ++root->exports;
   return root;
@@ -345,6 +348,7 @@ void release_slice(Storage& slice) {
 
 py::object slice_storage(Storage* storage, Int64Argument offset, Int64Argument bytes) {
   Storage* root = root_storage(storage);
+  make_writable(root);
   check(root->is_addressable, PyExc_RuntimeError, "memory without an address cannot be sliced");
   check(offset >= 0 && bytes >= 0 && static_cast<size_t>(offset + bytes) <= root->bytes, PyExc_IndexError,
         "a slice of ", bytes.value, " bytes at ", offset.value, " is out of range for storage of size ", root->bytes);
@@ -373,13 +377,14 @@ namespace {
 
 bool is_resizable(Storage* storage) {
   Storage* root = root_storage(storage);
-  return (!root->release || root->release == release_resized) && root->exports == 0;
+  return (!root->release || root->release == release_resized || is_copy_on_write(root)) && root->exports == 0;
 }
 
 void resize_storage(Storage* storage, Int64Argument bytes, const py::object& new_memory) {
   refuse_recording("the memory of a tensor is resized");
   Storage* target = new_memory.is_none() ? nullptr : storage_from_object(new_memory.ptr());
   Storage* root = root_storage(storage);
+  make_writable(root);
   check(is_resizable(root), PyExc_RuntimeError, "Trying to resize storage that is not resizable");
   const auto wanted = static_cast<size_t>(bytes.value);
   check(bytes >= 0 && target != root && (target || wanted <= capacity_of(root)), PyExc_ValueError,
@@ -410,6 +415,7 @@ void register_storage(py::module_& module) {
   const py::object type = stolen(PyType_FromSpec(&storage_spec));
   storage_type = reinterpret_cast<PyTypeObject*>(py::handle(type).inc_ref().ptr());
   module.add_object("Storage", type);
+  register_copy_on_write(module);
   module.def("tensor_on_storage", tensor_on_storage, "storage"_a, "dtype"_a,
              "A 1-D tensor on the whole memory of a storage.");
   module.def(

@@ -42,6 +42,11 @@ class TensorType(type):
         """Whether its tensors are on the device type ``cuda``."""
         return cls.device_type == "cuda"
 
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> TensorType:
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(mcs, name, bases, namespace)
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.device_type
 
@@ -177,7 +182,9 @@ def _size(size: Any) -> int:
     try:
         number = index(size)
     except TypeError:
-        raise TypeError(f"new(): sizes must be ints, but got {type(size).__name__}: {_SPELLINGS}") from None
+        raise TypeError(
+            f"new() received an invalid combination of arguments: sizes must be ints, but got {type(size).__name__}: {_SPELLINGS}"
+        ) from None
     if number < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {number}")
     return number
@@ -196,7 +203,10 @@ def _of_one(given: Any, of: dtype, place: device) -> Tensor:
     typed = sys.modules.get("candelabra.storage")
     if typed is not None and isinstance(given, typed.TypedStorage):
         if given.dtype is not of:
-            raise TypeError(f"new(): expected a storage of dtype {of}, but got one of dtype {given.dtype}")
+            raise RuntimeError(
+                f"Expected a Storage of type {TYPE_NAMES[of]} or an UntypedStorage, but got type {TYPE_NAMES[given.dtype]} for argument 1 "
+                "'storage'"
+            )
         return _C.tensor_on_storage(given.untyped(), of)
     if isinstance(given, _C.Size):
         return unset_memory(_empty(given, dtype=of, device=place))

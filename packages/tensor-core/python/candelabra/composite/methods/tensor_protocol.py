@@ -196,6 +196,27 @@ def array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: boo
     return _C.tensor_from_data(array, None, None) if array.ndim == 0 else _C.from_numpy(array)
 
 
+@function(package=False)
+def _fix_weakref(self: Tensor) -> None:
+    """Do nothing: a tensor from a weak reference is as good as any other here."""
+
+
+@function(package=False)
+def _lazy_clone(self: Tensor) -> Tensor:
+    """Return a copy that shares the tensor's memory until one of the two is written to.
+
+    The memory is copied at once where autograd records, or where it is not Candelabra's own or its
+    address is known elsewhere.
+    """
+    clone = OPERATORS["clone"]
+    if type(self) is not _Tensor or self.requires_grad:
+        return clone(self)
+    storage = _C.lazy_clone(self.untyped_storage())
+    if storage is None:
+        return clone(self)
+    return tensor_on(_C.tensor_on_storage(storage, _C.uint8), self.dtype, self.shape, self.stride(), self.storage_offset())
+
+
 @function(name="__reversed__", package=False)
 def reversed_tensor(self: Tensor) -> Any:
     """Return the tensor with its first dimension in reverse order."""
@@ -205,29 +226,34 @@ def reversed_tensor(self: Tensor) -> Any:
 @function(package=False)
 def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Apply a Python function to each element, in place. Slow, and only for CPU tensors."""
-    return _apply(self, lambda value: callable(value))
+    return _apply("apply_", self, lambda value: callable(value))
 
 
 @function(package=False)
 def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Apply a Python function to each pair of elements of two tensors, in place. Slow."""
-    return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
+    return _apply("map_", self, callable, OPERATORS["expand"](tensor, self.shape))
 
 
 @function(package=False)
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Apply a Python function to the elements of three tensors, in place. Slow."""
-    return _apply(self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
+    return _apply("map2_", self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
 
 
-def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
-    if self.requires_grad:
-        raise TypeError(
-            "apply_(), map_() and map2_() can't be called on a tensor that requires grad; use them on x.detach()"
+def _apply(name: str, self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
+    if any(tensor.requires_grad for tensor in (self, *others)):
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
         )
 
     def walk(*values: Any) -> Any:
-        return [walk(*parts) for parts in zip(*values)] if isinstance(values[0], list) else call(*values)
+        if isinstance(values[0], list):
+            return [walk(*parts) for parts in zip(*values)]
+        made = call(*values)
+        if isinstance(made, (str, bytes)):
+            raise TypeError(f"must be real number, not {type(made).__name__}")
+        return made
 
     made = walk(self.tolist(), *(other.tolist() for other in others))
     return self.copy_(_C.tensor_from_data(made, self.dtype, self.device).view(self.shape))
