@@ -396,7 +396,13 @@ def _converting(name: str) -> Callable[[TypedStorage], TypedStorage]:
 for _method, _name in CONVERSIONS.items():
     setattr(TypedStorage, _method, _converting(_name))
 
+
 # What PyTorch's own modules call, of which some programs have copies.
+def _write_file(self: TypedStorage, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+    self._untyped_storage._write_file(f, is_real_file, save_size, element_size)
+
+
+TypedStorage._write_file = _write_file
 TypedStorage._size = TypedStorage.size
 TypedStorage._nbytes = TypedStorage.nbytes
 TypedStorage._element_size = TypedStorage.element_size

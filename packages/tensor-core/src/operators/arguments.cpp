@@ -20,6 +20,8 @@ const char* other_name(PyObject* name) {
   if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "dim";
   if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) return "keepdim";
   if (PyUnicode_CompareWithASCIIString(name, "self") == 0) return "input";
+  if (PyUnicode_CompareWithASCIIString(name, "x1") == 0) return "self";
+  if (PyUnicode_CompareWithASCIIString(name, "x2") == 0) return "other";
   return nullptr;
 }
 

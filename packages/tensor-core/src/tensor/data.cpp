@@ -170,11 +170,13 @@ class Reader {
     }
   }
 
+  // A tensor within a sequence is one number, as in PyTorch.
   void find_sizes(PyObject* data) {
     Ref<> current = Ref<>::borrow(data);
     while (true) {
       if (PyFloat_CheckExact(current.get()) || PyLong_CheckExact(current.get())) return;
       if (is_tensor(current.get())) {
+        if (current.get() != data) return;
         for (int64_t size : as_tensor(current.get())->sizes) add_size(size);
         return;
       }
@@ -215,7 +217,7 @@ class Reader {
 
   void read(PyObject* data, int dim) {
     if (dim == sizes_.size() && (PyFloat_CheckExact(data) || PyLong_CheckExact(data))) return read_number(data);
-    if (is_tensor(data)) return read_block(block_of_tensor(as_tensor(data)), dim);
+    if (is_tensor(data)) return read_tensor(as_tensor(data), dim);
     if (is_numpy_array(data)) return read_block(block_of_array(data), dim);
     if (dim == sizes_.size()) return read_number(data);
     check(is_sequence(data), PyExc_TypeError, "not a sequence: expected one of length ", sizes_[dim], " at dim ", dim,
@@ -276,6 +278,13 @@ class Reader {
     add(value, plain ? dtype_of_number(value) : dtype_of_numpy_scalar(data, value));
   }
 
+  void read_tensor(TensorObject* tensor, int dim) {
+    if (dim == 0 || dim < sizes_.size()) return read_block(block_of_tensor(tensor), dim);
+    check(tensor->numel == 1, PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    const HostBlock block = block_of_tensor(tensor);
+    add(load_scalar(block.dtype, block.data), block.dtype);
+  }
+
   void read_block(const HostBlock& block, int dim) {
     check(dim + block.sizes.size() == sizes_.size(), PyExc_ValueError,
           "only one element tensors can be converted to Python scalars: the entries of the sequence have different "
@@ -331,16 +340,18 @@ class Reader {
       unsigned_ = true;
       return static_cast<int64_t>(static_cast<uint64_t>(value.re));
     }
-    check(value.re >= -0x1p63 && value.re < 0x1p63, PyExc_RuntimeError, "value cannot be converted to type ",
-          wanted_name(), " without overflow");
+    const bool is_negative_of_unsigned = value.re < 0 && !info(*wanted_).is_signed;
+    check(value.re >= -0x1p63 && value.re < 0x1p63 && !is_negative_of_unsigned, PyExc_RuntimeError,
+          "value cannot be converted to type ", wanted_name(), " without overflow");
     return static_cast<int64_t>(value.re);
   }
 
   void check_fits(int64_t value, bool is_unsigned) const {
     bool fits = !is_unsigned;
+    // A negative number is taken modulo the range of an unsigned dtype, as in PyTorch: -1 is 255.
     switch (is_unsigned ? Dtype::Int64 : *wanted_) {
       case Dtype::UInt8:
-        fits = value >= 0 && value <= 255;
+        fits = value >= -255 && value <= 255;
         break;
       case Dtype::Int8:
         fits = value >= -128 && value <= 127;
@@ -352,10 +363,10 @@ class Reader {
         fits = value >= INT32_MIN && value <= INT32_MAX;
         break;
       case Dtype::UInt16:
-        fits = value >= 0 && value <= UINT16_MAX;
+        fits = value >= -UINT16_MAX && value <= UINT16_MAX;
         break;
       case Dtype::UInt32:
-        fits = value >= 0 && value <= UINT32_MAX;
+        fits = value >= -int64_t{UINT32_MAX} && value <= UINT32_MAX;
         break;
       case Dtype::UInt64:
         fits = value >= 0;

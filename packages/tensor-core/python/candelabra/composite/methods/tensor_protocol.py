@@ -214,7 +214,9 @@ def _lazy_clone(self: Tensor) -> Tensor:
     storage = _C.lazy_clone(self.untyped_storage())
     if storage is None:
         return clone(self)
-    return tensor_on(_C.tensor_on_storage(storage, _C.uint8), self.dtype, self.shape, self.stride(), self.storage_offset())
+    return tensor_on(
+        _C.tensor_on_storage(storage, _C.uint8), self.dtype, self.shape, self.stride(), self.storage_offset()
+    )
 
 
 @function(name="__reversed__", package=False)
@@ -243,9 +245,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> T
 
 def _apply(name: str, self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
     if any(tensor.requires_grad for tensor in (self, *others)):
-        raise RuntimeError(
-            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
-        )
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
 
     def walk(*values: Any) -> Any:
         if isinstance(values[0], list):
@@ -274,7 +274,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
     Raises
     ------
     RuntimeError
-        If the tensor requires grad, or a size is negative.
+        If the tensor requires grad, or a size is negative, or the memory has to grow and is not
+        Candelabra's own: an array's, or in use by one.
 
     Examples
     --------
@@ -294,15 +295,22 @@ def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = Non
     if not needed and prod(max(n, 1) for n in size[1:]) >= 2**63:
         raise RuntimeError(f"Stride calculation overflowed with sizes={list(size)}")
     strides = strides_in(size, memory_format, "resize_")
-    held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
-    if needed > held:
+    storage, offset = self.untyped_storage(), self.storage_offset()
+    held = storage.nbytes() // self.dtype.itemsize - offset
+    if needed > held and not (self.is_meta or _C.is_recording()):
+        # All tensors on the memory see the larger one, as in PyTorch.
+        storage.resize_((offset + needed) * self.dtype.itemsize)
+        whole = _C.tensor_on_storage(storage, self.dtype)
+        unset_memory(whole[offset + max(held, 0) :])
+        self.data = _as_strided(whole, size, strides, offset)
+    elif needed > held:
         grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)
         if held > 0:
-            grown[:held].copy_(_as_strided(self.detach(), (held,), (1,), self.storage_offset()))
+            grown[:held].copy_(_as_strided(self.detach(), (held,), (1,), offset))
         unset_memory(grown[max(held, 0) :])
         self.data = _as_strided(grown, size, strides, 0)
     else:
-        self.data = _as_strided(self.detach(), size, strides, self.storage_offset())
+        self.data = _as_strided(self.detach(), size, strides, offset)
     return self
 
 
@@ -336,7 +344,7 @@ def share_memory_(self: Tensor) -> Tensor:
         If there is not enough shared memory.
     """
     if self.is_meta:
-        raise RuntimeError("share_memory_(): a tensor on the device meta has no memory")
+        raise RuntimeError("_share_fd_: only available on CPU: a tensor on the device meta has no memory")
     self.untyped_storage().share_memory_()
     return self
 
