@@ -124,34 +124,29 @@ void refuse_inference_tensors(const Call& call) {
     const bool changed = call.op.schema.parameters[i].mutated && call.arguments[i].kind == ArgumentKind::Tensor;
     check(!changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.name(),
           "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
-          "normal tensor "
-          "before doing inplace update.");
+          "normal tensor before doing inplace update.");
   }
 }
 
-// Calls `change` with the storage of each tensor that the operator writes to.
+// Calls `change` with the storage of each argument that the operator writes to.
 template <typename Change>
 void for_each_changed(Call& call, const Given& given, Change change) {
-  const Schema& schema = call.op.schema;
-  if (given.out) {
-    for (int k = 0; k < call.output_count; ++k) {
-      if (call.outputs[k].given) change(call.outputs[k].given->storage);
-    }
-  }
   if (!call.op.changes_arguments) return;
   for (int i = 0; i < call.argument_count; ++i) {
-    if (!schema.parameters[i].mutated) continue;
+    if (!call.op.schema.parameters[i].mutated) continue;
     if (is_tensor(given.values[i])) {
       change(as_tensor(given.values[i])->storage);
     } else if (call[i].kind == ArgumentKind::Tensors) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k)
         change(as_tensor(PySequence_Fast_GET_ITEM(given.values[i], k))->storage);
-      }
     }
   }
 }
 
 void bump_versions(Call& call, const Given& given) {
+  for (int k = 0; given.out && k < call.output_count; ++k) {
+    if (call.outputs[k].given) ++call.outputs[k].given->storage->version;
+  }
   for_each_changed(call, given, [](Storage* storage) { ++storage->version; });
 }
 

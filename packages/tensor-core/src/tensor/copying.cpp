@@ -293,6 +293,7 @@ TensorRef contiguous(TensorObject* self) {
 }
 
 void fill(TensorObject* self, const cb_scalar& value) {
+  make_writable(self->storage);
   if (self->numel == 0) return;
   // For few elements in host memory, writing them here is faster than calling a kernel.
   constexpr int64_t few_bytes = 256;

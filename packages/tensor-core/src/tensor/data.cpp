@@ -189,7 +189,12 @@ class Reader {
       if (length < 0) throw PythonError();
       add_size(length);
       if (length == 0) return;
-      current = owned(PySequence_GetItem(current.get(), 0));
+      Ref<> first(PySequence_GetItem(current.get(), 0));
+      if (!first) {
+        PyErr_Clear();
+        raise(PyExc_ValueError, "could not determine the shape of object type '", Py_TYPE(current.get())->tp_name, "'");
+      }
+      current = std::move(first);
     }
   }
 
@@ -261,6 +266,9 @@ class Reader {
       if (value == -1.0 && PyErr_Occurred()) throw PythonError();
       return {CB_SCALAR_FLOAT, 0, 0, value, 0, 0};
     }
+    // As bool an integer of any length is its truth.
+    if (wanted_ == Dtype::Bool && PyLong_Check(data))
+      return scalar_from_object(PyObject_IsTrue(data) ? Py_True : Py_False);
     return scalar_from_object(data);
   }
 

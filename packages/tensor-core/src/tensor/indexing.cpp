@@ -9,7 +9,6 @@
 #include "dispatch/dispatch_hook.hpp"
 #include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
-#include "memory/copy_on_write.hpp"
 #include "operators/operator.hpp"
 #include "shapes/checks.hpp"
 
@@ -468,7 +467,6 @@ void write_basic(TensorRef destination, TensorRef value, PyObject* number, bool 
           "Please clone() the tensor before performing the operation.");
     const cb_scalar scalar = scalar_from_object(number);
     check_assigned(scalar, destination->dtype);
-    make_writable(destination->storage);
     fill(destination.get(), scalar);
     ++destination->storage->version;
     return;

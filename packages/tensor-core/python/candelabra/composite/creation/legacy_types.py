@@ -152,7 +152,13 @@ def set_default_tensor_type(t: Any) -> None:
 
 def legacy_tensor(of: dtype, where: device | str, data: tuple[Any, ...], keywords: dict[str, Any]) -> Tensor:
     """Return the tensor that the legacy constructors create from their arguments."""
-    place = _place(where, keywords.pop("device", None))
+    device = keywords.pop("device", None)
+    if device is not None and data and isinstance(data[0], _Tensor):
+        raise RuntimeError(
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported. Use torch.tensor(...) or "
+            "torch.as_tensor(...) instead."
+        )
+    place = _place(where, device)
     for name in ("size", "data", "other", "storage"):
         if name in keywords and not data:
             data = (keywords.pop(name),)

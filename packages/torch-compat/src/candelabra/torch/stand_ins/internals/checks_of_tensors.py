@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _assert_async(input: candelabra.Tensor, assert_msg: str | None = None) -> None:
-    """Raise RuntimeError if the one element of a tensor is zero. On accelerators too it is awaited."""
+    """Raise RuntimeError if the one element of a tensor is zero; accelerators are waited for."""
     if input.numel() != 1:
         many = "more than one value" if input.numel() else "no values"
         raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")

@@ -15,11 +15,8 @@ def prod(
     a: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: candelabra.dtype | None = None
 ) -> Tensor:
     """Multiply elements along any number of dimensions."""
-    if dim is None or isinstance(dim, int):
-        dims = range(a.ndim) if dim is None else (dim,)
-    else:
-        dims = dim or range(a.ndim)
-    places = [place if place >= 0 else place + a.ndim for place in dims]
+    listed = [dim] if isinstance(dim, int) else [*(dim or ())]
+    places = [place if place >= 0 else place + a.ndim for place in listed] or [*range(a.ndim)]
     if len({*places}) != len(places):
         raise RuntimeError("duplicate value in the list of dims")
     if not places:

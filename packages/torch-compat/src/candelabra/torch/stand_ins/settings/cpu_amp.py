@@ -28,7 +28,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """Scaling of gradients on the CPU, deprecated: ``torch.amp.GradScaler("cpu", ...)`` is the same."""
+    """Scaling of gradients on the CPU, deprecated for ``torch.amp.GradScaler("cpu", ...)``."""
 
     def __init__(
         self,
