@@ -355,34 +355,15 @@ class Reader {
   }
 
   void check_fits(int64_t value, bool is_unsigned) const {
-    bool fits = !is_unsigned;
-    // A negative number is taken modulo the range of an unsigned dtype, as in PyTorch: -1 is 255.
-    switch (is_unsigned ? Dtype::Int64 : *wanted_) {
-      case Dtype::UInt8:
-        fits = value >= -255 && value <= 255;
-        break;
-      case Dtype::Int8:
-        fits = value >= -128 && value <= 127;
-        break;
-      case Dtype::Int16:
-        fits = value >= INT16_MIN && value <= INT16_MAX;
-        break;
-      case Dtype::Int32:
-        fits = value >= INT32_MIN && value <= INT32_MAX;
-        break;
-      case Dtype::UInt16:
-        fits = value >= -UINT16_MAX && value <= UINT16_MAX;
-        break;
-      case Dtype::UInt32:
-        fits = value >= -int64_t{UINT32_MAX} && value <= UINT32_MAX;
-        break;
-      case Dtype::UInt64:
-        fits = value >= 0;
-        break;
-      default:
-        break;
+    const Dtype wanted = *wanted_;
+    const int bits = 8 * itemsize(wanted);
+    bool fits = is_unsigned ? wanted == Dtype::UInt64 : wanted != Dtype::UInt64 || value >= 0;
+    if (!is_unsigned && bits < 64) {
+      // A negative number is taken modulo the range of an unsigned dtype, as in PyTorch: -1 is 255.
+      const bool is_signed = info(wanted).is_signed;
+      const int64_t limit = int64_t{1} << (is_signed ? bits - 1 : bits);
+      fits = value < limit && value >= (is_signed ? -limit : 1 - limit);
     }
-    fits |= is_unsigned && *wanted_ == Dtype::UInt64;
     check(fits, PyExc_RuntimeError, "value cannot be converted to type ", wanted_name(), " without overflow: ", value);
   }
 
