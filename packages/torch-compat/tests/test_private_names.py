@@ -157,3 +157,69 @@ def test_paths_and_marks(torch, tmp_path):
     with pytest.raises(RuntimeError, match="can only be applied on"):
         mark(len)
     assert torch._C._is_alias_of(*torch.ones(2).split(1)) and not torch._C._is_alias_of(torch.ones(1), torch.ones(1))
+
+
+def test_reductions_of_references(torch):
+    x = torch.arange(1.0, 7.0).view(2, 3)
+    assert torch._refs.prod(x).item() == torch._refs.prod(x, dim=[0, 1]).item() == 720.0
+    assert torch._refs.prod(x, dim=(1,), keepdim=True).tolist() == [[6.0], [120.0]]
+    with pytest.raises(RuntimeError, match="duplicate value"):
+        torch._refs.prod(x, dim=[1, -1])
+    assert torch._refs.amax(x, 0).tolist() == [4.0, 5.0, 6.0] and torch._refs.amin(x).item() == 1.0
+    for function in (torch._refs.amax, torch._refs.amin):
+        with pytest.raises(RuntimeError, match="without identity"):
+            function(torch.ones(0, 3), dim=[0])
+
+
+def test_lazy_clones(torch):
+    x = torch.arange(4)
+    address = torch._C._data_address(x)
+    clone = x._lazy_clone()
+    assert torch._C._is_cow_tensor(x) and torch._C._is_cow_tensor(clone) and torch._C._data_address(clone) == address
+    assert torch._C._storage_address(x) == torch._C._storage_address(x[1:]) != torch._C._storage_address(clone)
+    assert torch._C._data_address(x[1:]) == address + x.element_size()
+    clone += 1
+    assert not torch._C._is_cow_tensor(clone) and torch._C._data_address(clone) != address
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_checks_of_tensors(torch):
+    torch._assert_async(torch.tensor(0.1))
+    for value, message in ((0, "got zero"), ([], "no values"), ([0, 0], "more than one value")):
+        with pytest.raises(RuntimeError, match=message):
+            torch._assert_async(torch.tensor(value))
+    row = torch.ones(1, 3)
+    strides = (
+        (row, row.t(), torch.ones(10).as_strided([2, 1, 5], [1, 0, 2])),
+        (row.expand(4, 3),),
+        (torch.ones(9)[::2],),
+    )
+    for number, tensors in enumerate(strides):
+        assert [torch._debug_has_internal_overlap(tensor) for tensor in tensors] == [number] * len(tensors)
+
+
+def test_the_arithmetic_of_grad_scalers(torch):
+    found, grads = torch.zeros(1), [torch.full((2,), 4.0), torch.full((), 8.0, dtype=torch.float16)]
+    torch._amp_foreach_non_finite_check_and_unscale_(grads, found, torch.full((1,), 0.25))
+    assert [grad.tolist() for grad in grads] == [[1.0, 1.0], 2.0] and not found
+    torch._amp_foreach_non_finite_check_and_unscale_([torch.tensor([float("nan")])], found, torch.ones(1))
+    assert found
+    scale, tracker = torch.full((1,), 4.0), torch.zeros(1, dtype=torch.int32)
+    for wanted, infinite in ((4.0, 0.0), (8.0, 0.0), (2.0, 1.0)):
+        assert torch._amp_update_scale_(scale, tracker, torch.tensor([infinite]), 2.0, 0.25, 2).item() == wanted
+    with pytest.warns(FutureWarning, match="torch.cpu.amp.GradScaler"):
+        torch.cpu.amp.GradScaler()
+
+
+def test_warnings_of_typed_storages(torch):
+    torch.storage._reset_warn_typed_storage_removal()
+    for always, count in ((False, 1), (True, 2)):
+        torch.storage._set_always_warn_typed_storage_removal(always)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.ones(1).storage(), torch.ones(1).storage()
+        assert len(caught) == count and torch.storage._get_always_warn_typed_storage_removal() is always
+    torch.storage._set_always_warn_typed_storage_removal(False)
+    with pytest.raises(RuntimeError, match="Not available for CUDA storage"):
+        torch.cuda.FloatStorage.from_buffer()
+    assert repr(torch.ones(2).max(0)).startswith("torch.return_types.max(")

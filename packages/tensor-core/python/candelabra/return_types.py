@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
+
+from candelabra import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +16,9 @@ def print_as(result_type: Any, name: str, fields: tuple[str, ...]) -> None:
     """Make results of this type print one field per line, under their public name."""
 
     def represent(self: Any) -> str:
-        return f"candelabra.return_types.{name}(\n" + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self)) + ")"
+        # For programs that import torch, the name is PyTorch's.
+        package = "torch" if getattr(sys.modules.get("torch"), "Tensor", None) is _C.Tensor else "candelabra"
+        return f"{package}.return_types.{name}(\n" + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self)) + ")"
 
     result_type.__repr__ = represent
 

@@ -38,6 +38,21 @@ _DEPRECATED = (
 __all__ = ["TypedStorage", "UntypedStorage", *CLASS_NAMES.values()]
 
 
+class _RemovalWarning:
+    """Warns that typed storages are deprecated: once, or `always`."""
+
+    always = False
+    given = False
+
+    def __call__(self) -> None:
+        if self.always or not self.given:
+            _C.warn(_DEPRECATED)
+            self.given = True
+
+
+removal_warning = _RemovalWarning()
+
+
 class TypedStorage:
     """Memory counted in elements of one dtype.
 
@@ -78,7 +93,7 @@ class TypedStorage:
         _internal: bool = False,
     ) -> None:
         if not _internal:
-            _C.warn(_DEPRECATED)
+            removal_warning()
         if wrap_storage is not None:
             _check_wrapped("TypedStorage.__init__", args, wrap_storage)
             if not isinstance(dtype, _C.dtype):
@@ -194,7 +209,7 @@ class TypedStorage:
         """Return a storage with a copy of the numbers of a buffer; the parameters are those of
         `UntypedStorage.from_buffer`.
         """
-        _C.warn(_DEPRECATED)
+        removal_warning()
         fixed = getattr(cls, "dtype", None)
         if fixed is not None and (dtype is not None or device is not None or len(args) == 5):
             raise RuntimeError(
@@ -211,7 +226,7 @@ class TypedStorage:
         """Return a storage of a number of elements on a memory-mapped file; only the classes of one
         dtype have it. See `UntypedStorage.from_file`.
         """
-        _C.warn(_DEPRECATED)
+        removal_warning()
         fixed = getattr(cls, "dtype", None)
         if fixed is None:
             raise RuntimeError("from_file can only be called on derived classes")
@@ -221,6 +236,14 @@ class TypedStorage:
     def _new_shared(self, size: int, *, device: Device = None) -> TypedStorage:
         storage = UntypedStorage._new_shared(size * self.dtype.itemsize, device="cpu" if device is None else device)
         return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        descriptor, nbytes = self._untyped_storage._share_fd_cpu_()
+        return descriptor, nbytes // self.dtype.itemsize
+
+    def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
+        manager, name, nbytes = self._untyped_storage._share_filename_cpu_()
+        return manager, name, nbytes // self.dtype.itemsize
 
     # ---- the elements
 
@@ -356,7 +379,7 @@ def _memory_of(given: Any, dtype: _Dtype, device: Device) -> Tensor:
 
 def typed_storage_of(tensor: Tensor) -> TypedStorage:
     """Give the memory of a tensor counted in its elements; what ``Tensor.storage()`` returns."""
-    _C.warn(_DEPRECATED)
+    removal_warning()
     return TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
 
 
@@ -374,6 +397,25 @@ for _method, _name in CONVERSIONS.items():
     setattr(TypedStorage, _method, _converting(_name))
 
 
+# What PyTorch's own modules call, of which some programs have copies.
+def _write_file(self: TypedStorage, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+    self._untyped_storage._write_file(f, is_real_file, save_size, element_size)
+
+
+TypedStorage._write_file = _write_file
+TypedStorage._size = TypedStorage.size
+TypedStorage._nbytes = TypedStorage.nbytes
+TypedStorage._element_size = TypedStorage.element_size
+TypedStorage._data_ptr = TypedStorage.data_ptr
+TypedStorage._resize_ = TypedStorage.resize_
+TypedStorage._is_shared = TypedStorage.is_shared
+TypedStorage._share_memory_ = TypedStorage.share_memory_
+TypedStorage._pickle_storage_type = TypedStorage.pickle_storage_type
+TypedStorage._getitem = TypedStorage.__getitem__
+TypedStorage._setitem = TypedStorage.__setitem__
+TypedStorage._deepcopy = TypedStorage.__deepcopy__
+
+
 class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
     """The type of FloatStorage and its relatives; an instance of one is any typed storage of its
     dtype.
@@ -389,7 +431,7 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
             and instance.device.type == cls.device_type
         )
 
-    def __call__(cls, *arguments: Any, wrap_storage: Any = None, **keywords: Any) -> Any:
+    def __call__(cls, *arguments: Any, wrap_storage: Any = None, _internal: bool = False, **keywords: Any) -> Any:
         if cls is _LegacyStorage:
             raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
         name = f"{cls.__name__}.__new__"
@@ -400,8 +442,8 @@ class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]
         elif len(arguments) > 1:
             raise RuntimeError(_combination(name, "Too many positional arguments"))
         elif cls.device_type != "cpu":
-            return TypedStorage(*arguments, dtype=cls.dtype, device=cls.device_type)
-        return TypedStorage(*arguments, wrap_storage=wrap_storage, dtype=cls.dtype)
+            return TypedStorage(*arguments, dtype=cls.dtype, device=cls.device_type, _internal=_internal)
+        return TypedStorage(*arguments, wrap_storage=wrap_storage, dtype=cls.dtype, _internal=_internal)
 
     def __repr__(cls) -> str:
         return f"<class 'candelabra.{cls.__name__}'>"

@@ -12,14 +12,29 @@ namespace candelabra {
 
 namespace {
 
+void refuse_shared_memory(const TensorObject& argument, const TensorObject& self) {
+  const bool is_same = argument.numel > 0 && argument.data() == self.data() && argument.sizes == self.sizes;
+  check(!is_same && !share_memory_partly(argument, self), PyExc_RuntimeError, overlaps_written);
+}
+
 // An in-place call reads its other arguments while it writes self. An argument must not share
-// memory with self or, for elementwise operators, must be the same elements.
+// memory with self or, for elementwise operators, must be the same elements. Operators that write
+// at indices refuse such arguments, as in PyTorch.
 void separate_arguments(Call& call, TensorObject* self) {
+  const bool writes_at_indices = !call.op.elementwise && call.op.functional->out_memory == OutMemory::Whole;
   for (int i = 1; i < call.argument_count; ++i) {
     Argument& argument = call[i];
+    if (writes_at_indices && argument.kind == ArgumentKind::Tensors) {
+      for (int k = 0; k < argument.count; ++k) {
+        const TensorObject* const index = argument.tensors[k];
+        if (index && index->storage == self->storage) refuse_shared_memory(*index, *self);
+      }
+    }
     if (!argument.is_tensor() || argument.tensor->storage != self->storage) continue;
     if (call.op.elementwise) {
       check(!share_memory_partly(*argument.tensor, *self), PyExc_RuntimeError, overlaps_written);
+    } else if (writes_at_indices) {
+      refuse_shared_memory(*argument.tensor, *self);
     } else {
       argument.tensor = call.keep(clone(argument.tensor, MemoryFormat::Preserve));
     }

@@ -1,5 +1,6 @@
 #include "dispatch/outputs.hpp"
 
+#include "memory/copy_on_write.hpp"
 #include "operators/operator.hpp"
 
 namespace candelabra {
@@ -42,6 +43,16 @@ void check_memory(const Call& call, const TensorObject& out) {
   }
 }
 
+// `dtype=` says what an out= has to be.
+void check_requested_dtype(const Call& call, Dtype result, Dtype out) {
+  for (int i = 0; result != out && i < call.argument_count; ++i) {
+    const Argument& argument = call.arguments[i];
+    const bool is_requested = argument.kind == ArgumentKind::Dtype && argument.object && argument.object != Py_None;
+    check(!is_requested, PyExc_RuntimeError, call.name(), "(): Expected out tensor to have dtype ", name(result),
+          ", but got ", name(out), " instead: dtype= and out= are given");
+  }
+}
+
 // Whether the kernel must write to a temporary tensor: the caller's has another dtype than the
 // result, is read by the kernel too, or is not contiguous, which only elementwise kernels accept.
 bool needs_temporary(Call& call, const Output& output) {
@@ -64,6 +75,7 @@ void prepare_output(Call& call, Output& output) {
     return;
   }
   TensorObject& given = *output.given;
+  make_writable(given.storage);
   if (call.op.returns_self) {
     check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", shown(given.sizes),
           " doesn't match the broadcast shape ", shown(output.sizes));
@@ -72,6 +84,7 @@ void prepare_output(Call& call, Output& output) {
           "(): Expected all tensors to be on the same device, but out= is on ", to_text(given.device()),
           " and the arguments are on ", to_text(call.device));
     check_out_dtype(call.name(), output.dtype, given.dtype);
+    check_requested_dtype(call, output.dtype, given.dtype);
     if (call.op.out_memory != OutMemory::Any) check_memory(call, given);
   }
   // Resizing may free memory that an argument shares and that the kernel has yet to read. It also

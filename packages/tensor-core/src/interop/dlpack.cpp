@@ -7,6 +7,7 @@
 
 #include "dispatch/call.hpp"
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "python/bindings.hpp"
 #include "python/gil.hpp"
 
@@ -131,6 +132,7 @@ dlpack::Tensor describe(Exported& exported) {
 }
 
 PyObject* export_capsule(TensorRef tensor, bool versioned, bool copied) {
+  make_writable(tensor->storage);
   auto exported = std::make_unique<Exported>();
   exported->tensor = tensor.get();
   const dlpack::Tensor described = describe(*exported);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "memory/host_block.hpp"
 #include "record/refuse.hpp"
 
@@ -127,6 +128,7 @@ void fill_buffer(TensorObject* tensor, Py_buffer* view, int flags) {
   check(!wants(PyBUF_F_CONTIGUOUS) || fortran, PyExc_BufferError, "the tensor is not Fortran-contiguous");
   check(!wants(PyBUF_ANY_CONTIGUOUS) || tensor->contiguous || fortran, PyExc_BufferError,
         "the tensor is not contiguous");
+  make_writable(tensor->storage);
   wait_for(tensor->device());
   alignas(16) static char nothing[16];
   const int size = itemsize(tensor->dtype);

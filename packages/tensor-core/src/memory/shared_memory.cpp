@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "python/bindings.hpp"
 #include "python/gil.hpp"
 
@@ -118,6 +119,7 @@ py::object map_range(IntArgument descriptor, Int64Argument offset, Int64Argument
 
 void move_storage(Storage* given, Storage* target) {
   Storage* storage = root_storage(given);
+  make_writable(storage);
   check(mapping_of(target) != nullptr, PyExc_ValueError, "move_storage(): the target is not the mapping of a file");
   check(target->references == 1 && storage != target, PyExc_ValueError, "move_storage(): the target is in use");
   check(storage->bytes == target->bytes && storage->device == target->device, PyExc_ValueError,

@@ -9,6 +9,7 @@
 
 #include "device/streams.hpp"
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "python/bindings.hpp"
 #include "python/errors.hpp"
 #include "record/recorder.hpp"
@@ -39,6 +40,10 @@ void delete_struct(Storage* storage) {
 struct StorageObject {
   PyObject_HEAD Storage* storage;
   PyObject* weakrefs;
+  PyObject* dict;
+  // The memory owns the object, instead of the object a reference to the memory: of an object that
+  // Python code has dropped while tensors use the memory.
+  bool is_kept;
 };
 
 PyTypeObject* storage_type = nullptr;
@@ -48,16 +53,56 @@ Storage& of(PyObject* self) {
   return *reinterpret_cast<StorageObject*>(self)->storage;
 }
 
+StorageObject* as_storage_object(PyObject* self) {
+  return reinterpret_cast<StorageObject*>(self);
+}
+
+// Whether something would be lost with the object that a new one on the same memory does not have.
+// A finalizer has run already, and is not to run twice.
+bool has_state(PyObject* self) {
+  const StorageObject* object = as_storage_object(self);
+  if (Py_TYPE(self) != storage_type) return !Py_TYPE(self)->tp_finalize;
+  return object->weakrefs || (object->dict && PyDict_GET_SIZE(object->dict) > 0);
+}
+
 void storage_dealloc(PyObject* self) {
-  if (reinterpret_cast<StorageObject*>(self)->weakrefs) PyObject_ClearWeakRefs(self);
-  Storage* storage = reinterpret_cast<StorageObject*>(self)->storage;
-  if (storage) {
-    if (storage->wrapper == self) storage->wrapper = nullptr;
-    release(storage);
+  StorageObject* object = as_storage_object(self);
+  Storage* storage = object->storage;
+  if (storage && storage->wrapper == self && storage->references > 1 && has_state(self)) {
+    _Py_NewReference(self);
+    object->is_kept = true;
+    --storage->references;
+    return;
   }
+  PyObject_GC_UnTrack(self);
+  if (storage && storage->wrapper == self) storage->wrapper = nullptr;
+  if (object->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(object->dict);
+  if (storage) release(storage);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+// Does what Python code would do by dropping the last reference: the memory has no other owner.
+void drop_kept_object(Storage& storage) {
+  PyObject* object = storage.wrapper;
+  as_storage_object(object)->is_kept = false;
+  storage.references = 1;
+  Py_DECREF(object);
+}
+
+int storage_traverse(PyObject* self, visitproc visit, void* arg) {
+  const StorageObject* object = as_storage_object(self);
+  // Other owners of the memory keep the object, and thus what it refers to.
+  if (!object->storage || object->storage->references == 1) Py_VISIT(object->dict);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+
+int storage_clear(PyObject* self) {
+  Py_CLEAR(as_storage_object(self)->dict);
+  return 0;
 }
 
 PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -108,6 +153,7 @@ PyMethodDef storage_methods[] = {
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        refuse_recording("data_ptr() gives out the address of a tensor");
+       make_writable(&of(self));
        root_storage(&of(self))->is_address_known = true;
        return PyLong_FromVoidPtr(is_meta(of(self).device) ? nullptr : of(self).data);
      },
@@ -121,17 +167,21 @@ PyGetSetDef storage_getset[] = {
      "The device of the memory.", nullptr},
     {"_cdata", [](PyObject* self, void*) { return PyLong_FromVoidPtr(root_storage(&of(self))); }, nullptr,
      "A number that is the same for all storages on this memory.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 PyMemberDef storage_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(StorageObject, weakrefs), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(StorageObject, dict), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
 PyType_Slot storage_slots[] = {
     {Py_tp_members, storage_members},
     {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(storage_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(storage_clear)},
     {Py_tp_new, reinterpret_cast<void*>(storage_new)},
     {Py_tp_init, reinterpret_cast<void*>(storage_init)},
     {Py_sq_length, reinterpret_cast<void*>(storage_length)},
@@ -140,8 +190,8 @@ PyType_Slot storage_slots[] = {
     {Py_tp_doc, const_cast<char*>("The memory behind one or more tensors.")},
     {0, nullptr},
 };
-PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                            storage_slots};
+PyType_Spec storage_spec = {"candelabra.Storage", sizeof(StorageObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, storage_slots};
 
 }  // namespace
 
@@ -210,6 +260,8 @@ void copy_memory_facts(Storage& to, const Storage& from) {
 
 void release(Storage* storage) {
   if (--storage->references > 0) return;
+  if (storage->wrapper) [[unlikely]]
+    return drop_kept_object(*storage);
   if (storage->recording) [[unlikely]] {
     if (Recorder* active = recorder()) active->note_freed(*storage);
   }
@@ -248,6 +300,7 @@ Storage* alias_storage(Storage* storage) {
 
 Storage* begin_export(Storage* storage) {
   refuse_recording("numpy(), DLPack or a buffer gives out the memory of a tensor");
+  make_writable(storage);
   Storage* root = retain(root_storage(storage));
   ++root->exports;
   return root;
@@ -280,12 +333,11 @@ Storage* storage_from_object(PyObject* object) {
 
 PyObject* storage_object(Storage* storage) {
   if (storage->wrapper) return Py_NewRef(storage->wrapper);
-  StorageObject* object = PyObject_New(StorageObject, storage_type);
+  PyObject* object = storage_type->tp_alloc(storage_type, 0);
   if (!object) return nullptr;
-  object->storage = retain(storage);
-  object->weakrefs = nullptr;
-  storage->wrapper = reinterpret_cast<PyObject*>(object);
-  return storage->wrapper;
+  as_storage_object(object)->storage = retain(storage);
+  storage->wrapper = object;
+  return object;
 }
 
 namespace {
@@ -296,6 +348,7 @@ void release_slice(Storage& slice) {
 
 py::object slice_storage(Storage* storage, Int64Argument offset, Int64Argument bytes) {
   Storage* root = root_storage(storage);
+  make_writable(root);
   check(root->is_addressable, PyExc_RuntimeError, "memory without an address cannot be sliced");
   check(offset >= 0 && bytes >= 0 && static_cast<size_t>(offset + bytes) <= root->bytes, PyExc_IndexError,
         "a slice of ", bytes.value, " bytes at ", offset.value, " is out of range for storage of size ", root->bytes);
@@ -324,13 +377,14 @@ namespace {
 
 bool is_resizable(Storage* storage) {
   Storage* root = root_storage(storage);
-  return (!root->release || root->release == release_resized) && root->exports == 0;
+  return (!root->release || root->release == release_resized || is_copy_on_write(root)) && root->exports == 0;
 }
 
 void resize_storage(Storage* storage, Int64Argument bytes, const py::object& new_memory) {
   refuse_recording("the memory of a tensor is resized");
   Storage* target = new_memory.is_none() ? nullptr : storage_from_object(new_memory.ptr());
   Storage* root = root_storage(storage);
+  make_writable(root);
   check(is_resizable(root), PyExc_RuntimeError, "Trying to resize storage that is not resizable");
   const auto wanted = static_cast<size_t>(bytes.value);
   check(bytes >= 0 && target != root && (target || wanted <= capacity_of(root)), PyExc_ValueError,
@@ -361,6 +415,7 @@ void register_storage(py::module_& module) {
   const py::object type = stolen(PyType_FromSpec(&storage_spec));
   storage_type = reinterpret_cast<PyTypeObject*>(py::handle(type).inc_ref().ptr());
   module.add_object("Storage", type);
+  register_copy_on_write(module);
   module.def("tensor_on_storage", tensor_on_storage, "storage"_a, "dtype"_a,
              "A 1-D tensor on the whole memory of a storage.");
   module.def(

@@ -20,6 +20,8 @@ const char* other_name(PyObject* name) {
   if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "dim";
   if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) return "keepdim";
   if (PyUnicode_CompareWithASCIIString(name, "self") == 0) return "input";
+  if (PyUnicode_CompareWithASCIIString(name, "x1") == 0) return "self";
+  if (PyUnicode_CompareWithASCIIString(name, "x2") == 0) return "other";
   return nullptr;
 }
 
@@ -192,7 +194,7 @@ void parse_other(Call& call, int i, const Parameter& parameter, PyObject* value)
       if (is_tensor(value) && as_tensor(value)->numel == 1 && !requires_grad(as_tensor(value))) {
         argument.scalar = item(as_tensor(value));
       } else if (is_number(value)) {
-        argument.scalar = scalar_from_object(value);
+        argument.scalar = scalar_argument(value);
       } else {
         wrong_type(call.op, i, "Number", value);
       }
@@ -306,6 +308,13 @@ static bool takes_number(const Call& call, int index) {
   return (call.op.tags & tag_numbers) && (index > 0 || !(call.in_place || (call.op.tags & tag_tensor_first)));
 }
 
+cb_scalar scalar_argument(PyObject* object) {
+  const cb_scalar number = scalar_from_object(object);
+  const bool is_kept = number.kind == CB_SCALAR_INT || number.kind == CB_SCALAR_FLOAT;
+  if (is_kept || is_tensor(object) || PyLong_Check(object) || PyComplex_Check(object)) return number;
+  return scalar_from_object(owned(PyNumber_Float(object)).get());
+}
+
 bool parse(Call& call, Given& given) {
   const Schema& schema = call.op.schema;
   bool requires_grad = false, any_tensor = false, any_number = false;
@@ -326,7 +335,7 @@ bool parse(Call& call, Given& given) {
         continue;
       } else if (takes_number(call, i) && is_number(value)) {
         argument.kind = ArgumentKind::Number;
-        argument.scalar = scalar_from_object(value);
+        argument.scalar = scalar_argument(value);
         any_number = true;
       } else {
         wrong_type(call.op, i, takes_number(call, i) ? "Tensor or Number" : "Tensor", value);

@@ -31,6 +31,11 @@ struct Given {
   }
 };
 
+// The number that an operator takes. As in PyTorch, a NumPy scalar that is neither an integer nor
+// of one of Python's types is a float: also numpy.bool, and numpy.complex64, whose imaginary part
+// is lost with NumPy's warning.
+cb_scalar scalar_argument(PyObject* object);
+
 // Puts positional and keyword arguments into schema order and adds defaults. Throws SchemaMismatch.
 void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
 // Converts the collected arguments to call.arguments. Returns whether any tensor argument requires

@@ -10,6 +10,7 @@
 #include "dispatch/dispatch_hook.hpp"
 #include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
+#include "memory/copy_on_write.hpp"
 #include "operators/arguments.hpp"
 #include "operators/fast_path.hpp"
 #include "tensor/tensor_type.hpp"
@@ -123,29 +124,30 @@ void refuse_inference_tensors(const Call& call) {
     const bool changed = call.op.schema.parameters[i].mutated && call.arguments[i].kind == ArgumentKind::Tensor;
     check(!changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.name(),
           "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
-          "normal tensor "
-          "before doing inplace update.");
+          "normal tensor before doing inplace update.");
+  }
+}
+
+// Calls `change` with the storage of each argument that the operator writes to.
+template <typename Change>
+void for_each_changed(Call& call, const Given& given, Change change) {
+  if (!call.op.changes_arguments) return;
+  for (int i = 0; i < call.argument_count; ++i) {
+    if (!call.op.schema.parameters[i].mutated) continue;
+    if (is_tensor(given.values[i])) {
+      change(as_tensor(given.values[i])->storage);
+    } else if (call[i].kind == ArgumentKind::Tensors) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k)
+        change(as_tensor(PySequence_Fast_GET_ITEM(given.values[i], k))->storage);
+    }
   }
 }
 
 void bump_versions(Call& call, const Given& given) {
-  const Schema& schema = call.op.schema;
-  if (given.out) {
-    for (int k = 0; k < call.output_count; ++k) {
-      if (call.outputs[k].given) ++call.outputs[k].given->storage->version;
-    }
+  for (int k = 0; given.out && k < call.output_count; ++k) {
+    if (call.outputs[k].given) ++call.outputs[k].given->storage->version;
   }
-  if (!call.op.changes_arguments) return;
-  for (int i = 0; i < call.argument_count; ++i) {
-    if (!schema.parameters[i].mutated) continue;
-    if (is_tensor(given.values[i])) {
-      ++as_tensor(given.values[i])->storage->version;
-    } else if (call[i].kind == ArgumentKind::Tensors) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k) {
-        ++as_tensor(PySequence_Fast_GET_ITEM(given.values[i], k))->storage->version;
-      }
-    }
-  }
+  for_each_changed(call, given, [](Storage* storage) { ++storage->version; });
 }
 
 // The base's gradient is not defined after such a change.
@@ -294,6 +296,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
+  for_each_changed(call, given, [](Storage* storage) { make_writable(storage); });
   call.first_alone = manner.fast_path && !recording;
   try {
     run(call);

@@ -47,7 +47,8 @@ void check_out_dtype(const char* operator_name, Dtype result, Dtype out) {
   check(result == out || !out_rules().exact.contains(operator_name), PyExc_RuntimeError, operator_name,
         "(): Expected out tensor to have dtype ", name(result), ", but got ", name(out),
         " instead: Expected object of scalar type ", info(result).type_name, " but got scalar type ",
-        info(out).type_name, " for argument 'out'");
+        info(out).type_name, " for argument 'out' (expected scalar_type ", info(result).type_name, " but found ",
+        info(out).type_name, ")");
   check(can_cast(result, out) || out_rules().any_dtype.contains(operator_name), PyExc_RuntimeError, "result type ",
         info(result).type_name, " can't be cast to the desired output type ", info(out).type_name);
 }

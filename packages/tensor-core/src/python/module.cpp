@@ -30,7 +30,7 @@ Dtype result_type(const py::args& operands) {
     if (is_tensor(object)) {
       promotion.add_tensor(as_tensor(object)->dtype, as_tensor(object)->ndim() == 0);
     } else {
-      promotion.add_number(scalar_from_object(object).kind);
+      promotion.add_number(scalar_argument(object).kind);
     }
   }
   return promotion.result();

@@ -7,6 +7,7 @@
 #include "dispatch/kernel_call.hpp"
 #include "dispatch/python_kernel.hpp"
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -168,6 +169,9 @@ void Program::note_changes(const Instruction& instruction) {
 }
 
 void Program::execute(Instruction& instruction) {
+  for (const int b : instruction.written) {
+    if (Storage* const storage = bases_[static_cast<size_t>(b)].storage) make_writable(storage);
+  }
   for (const Operand& operand : instruction.operands) {
     const Base& base = bases_[static_cast<size_t>(operand.buffer)];
     set_address(*operand.tensor, *base.storage, base.offset + operand.offset);

@@ -125,6 +125,8 @@ void index_select(Call& call) {
     check(index.numel == 1, PyExc_RuntimeError, "index_select(): Index to scalar can have only 1 value, got ",
           index.numel, " value(s)");
   } else {
+    check(index.numel == 0 || self.sizes[dim] > 0, PyExc_RuntimeError,
+          "index_select(): self indexing axis dim should be positive");
     sizes[dim] = index.numel;
   }
   call.add_output(self.dtype, std::move(sizes)).inserted = scalar_inserted_dims(self);
@@ -138,6 +140,7 @@ namespace {
 struct SliceWrite {
   const char* name;              // in messages
   PyObject* mismatch_exception;  // where source does not fit self and index
+  bool checks_rank_with_shape;   // the numbers of dimensions are compared with the shapes
 };
 
 void write_slices(Call& call, const SliceWrite& write) {
@@ -149,16 +152,19 @@ void write_slices(Call& call, const SliceWrite& write) {
         " with type: ", info(index.dtype).type_name, " and size: ", shown(index.sizes));
   check(self.dtype == source.dtype, PyExc_RuntimeError, name, "self (", info(self.dtype).type_name, ") and source (",
         info(source.dtype).type_name, ") must have the same scalar type");
-  check(at_least_one(source.ndim()) == at_least_one(self.ndim()), write.mismatch_exception, name,
+  const bool is_of_rank = at_least_one(source.ndim()) == at_least_one(self.ndim());
+  check(is_of_rank || write.checks_rank_with_shape, write.mismatch_exception, name,
         "When source and destination are not scalars, their dimensionality must match. Source dimensionality (",
         source.ndim(), "), destination dimensionality (", self.ndim(), ")");
-  check(index.numel == size_at(source, dim), write.mismatch_exception, name, "Number of indices (", index.numel,
-        ") should be equal to source.size(dim): (", size_at(source, dim), "), for dim: ", dim);
-  for (int d = 0; d < self.ndim(); ++d) {
-    check(d == dim || source.ndim() == 0 || self.sizes[d] == source.sizes[d], PyExc_RuntimeError, name,
-          "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
-          shown(self.sizes), " source.shape = ", shown(source.sizes));
-  }
+  const int64_t slices = dim < source.ndim() ? source.sizes[dim] : 1;
+  check(index.numel == slices, write.mismatch_exception, name, "Number of indices (", index.numel,
+        ") should be equal to source.size(dim): (", slices, "), for dim: ", dim);
+  bool is_of_shape = is_of_rank;
+  for (int d = 0; is_of_shape && d < self.ndim(); ++d)
+    is_of_shape = d == dim || source.ndim() == 0 || self.sizes[d] == source.sizes[d];
+  check(is_of_shape, PyExc_RuntimeError, name,
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+        shown(self.sizes), " source.shape = ", shown(source.sizes));
   output_like(call, self);
   for (int i : {at::self, at::index, at::source}) unsqueeze_scalar(call, i);
 }
@@ -168,14 +174,14 @@ void write_slices(Call& call, const SliceWrite& write) {
 void index_add(Call& call) {
   namespace at = positions::index_add;
   check_index(call, at::index);
-  write_slices(call, {"index_add_(): ", PyExc_RuntimeError});
+  write_slices(call, {"index_add_(): ", PyExc_RuntimeError, true});
   const Dtype dtype = call.tensor(at::self).dtype;
   if (dtype != Dtype::Bool) check_number_fits(call[at::alpha].scalar, dtype, false);
 }
 
 void index_copy(Call& call) {
   check_long_index(call, positions::index_copy::index, PyExc_RuntimeError);
-  write_slices(call, {"index_copy_(): ", PyExc_IndexError});
+  write_slices(call, {"index_copy_(): ", PyExc_IndexError, false});
 }
 
 void index_fill(Call& call) {

@@ -70,7 +70,7 @@ void cat(Call& call) {
     }
   }
   if (!first) {  // all tensors are skipped
-    call.dim(at::dim, 1);
+    call.set_int(at::dim, 0);  // as in PyTorch, these have every dimension
     list.count = 1;
     call.add_output(dtype, Dims{0});
     return;

@@ -7,6 +7,7 @@
 #include "dispatch/call.hpp"
 #include "dispatch/cpu_fallback.hpp"
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "operators/operator.hpp"
 #include "python/gil.hpp"
 #include "record/recorder.hpp"
@@ -176,6 +177,7 @@ void copy_bytes_to_host(void* destination, Position source, size_t bytes) {
 void copy_bytes_from_host(Position destination, const void* source, size_t bytes) {
   if (bytes == 0) return;
   note_host_write(destination.storage);
+  make_writable(&destination.storage);
   const Device device = destination.storage.device;
   const DeviceType& type = device_type(device);
   if (destination.storage.is_host_visible && bytes < direct_bytes) {
@@ -225,7 +227,9 @@ bool copy_as_bytes(TensorObject* destination, TensorObject* source, bool non_blo
 }
 
 void copy_into(TensorObject* destination, TensorObject* source) {
-  if (destination == source || copy_as_bytes(destination, source)) return;
+  if (destination == source) return;
+  make_writable(destination->storage);
+  if (copy_as_bytes(destination, source)) return;
   check(!is_meta(source->device()) || is_meta(destination->device()), PyExc_NotImplementedError, no_data);
   TensorRef apart;
   if (share_memory_partly(*destination, *source)) {
@@ -289,6 +293,7 @@ TensorRef contiguous(TensorObject* self) {
 }
 
 void fill(TensorObject* self, const cb_scalar& value) {
+  make_writable(self->storage);
   if (self->numel == 0) return;
   // For few elements in host memory, writing them here is faster than calling a kernel.
   constexpr int64_t few_bytes = 256;

@@ -170,11 +170,13 @@ class Reader {
     }
   }
 
+  // A tensor within a sequence is one number, as in PyTorch.
   void find_sizes(PyObject* data) {
     Ref<> current = Ref<>::borrow(data);
     while (true) {
       if (PyFloat_CheckExact(current.get()) || PyLong_CheckExact(current.get())) return;
       if (is_tensor(current.get())) {
+        if (current.get() != data) return;
         for (int64_t size : as_tensor(current.get())->sizes) add_size(size);
         return;
       }
@@ -187,7 +189,12 @@ class Reader {
       if (length < 0) throw PythonError();
       add_size(length);
       if (length == 0) return;
-      current = owned(PySequence_GetItem(current.get(), 0));
+      Ref<> first(PySequence_GetItem(current.get(), 0));
+      if (!first) {
+        PyErr_Clear();
+        raise(PyExc_ValueError, "could not determine the shape of object type '", Py_TYPE(current.get())->tp_name, "'");
+      }
+      current = std::move(first);
     }
   }
 
@@ -215,7 +222,7 @@ class Reader {
 
   void read(PyObject* data, int dim) {
     if (dim == sizes_.size() && (PyFloat_CheckExact(data) || PyLong_CheckExact(data))) return read_number(data);
-    if (is_tensor(data)) return read_block(block_of_tensor(as_tensor(data)), dim);
+    if (is_tensor(data)) return read_tensor(as_tensor(data), dim);
     if (is_numpy_array(data)) return read_block(block_of_array(data), dim);
     if (dim == sizes_.size()) return read_number(data);
     check(is_sequence(data), PyExc_TypeError, "not a sequence: expected one of length ", sizes_[dim], " at dim ", dim,
@@ -259,6 +266,9 @@ class Reader {
       if (value == -1.0 && PyErr_Occurred()) throw PythonError();
       return {CB_SCALAR_FLOAT, 0, 0, value, 0, 0};
     }
+    // As bool an integer of any length is its truth.
+    if (wanted_ == Dtype::Bool && PyLong_Check(data))
+      return scalar_from_object(PyObject_IsTrue(data) ? Py_True : Py_False);
     return scalar_from_object(data);
   }
 
@@ -274,6 +284,13 @@ class Reader {
     const cb_scalar value = number_from(data);
     const bool plain = PyFloat_CheckExact(data) || PyLong_Check(data) || PyComplex_CheckExact(data);
     add(value, plain ? dtype_of_number(value) : dtype_of_numpy_scalar(data, value));
+  }
+
+  void read_tensor(TensorObject* tensor, int dim) {
+    if (dim == 0 || dim < sizes_.size()) return read_block(block_of_tensor(tensor), dim);
+    check(tensor->numel == 1, PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    const HostBlock block = block_of_tensor(tensor);
+    add(load_scalar(block.dtype, block.data), block.dtype);
   }
 
   void read_block(const HostBlock& block, int dim) {
@@ -331,39 +348,22 @@ class Reader {
       unsigned_ = true;
       return static_cast<int64_t>(static_cast<uint64_t>(value.re));
     }
-    check(value.re >= -0x1p63 && value.re < 0x1p63, PyExc_RuntimeError, "value cannot be converted to type ",
-          wanted_name(), " without overflow");
+    const bool is_negative_of_unsigned = value.re < 0 && !info(*wanted_).is_signed;
+    check(value.re >= -0x1p63 && value.re < 0x1p63 && !is_negative_of_unsigned, PyExc_RuntimeError,
+          "value cannot be converted to type ", wanted_name(), " without overflow");
     return static_cast<int64_t>(value.re);
   }
 
   void check_fits(int64_t value, bool is_unsigned) const {
-    bool fits = !is_unsigned;
-    switch (is_unsigned ? Dtype::Int64 : *wanted_) {
-      case Dtype::UInt8:
-        fits = value >= 0 && value <= 255;
-        break;
-      case Dtype::Int8:
-        fits = value >= -128 && value <= 127;
-        break;
-      case Dtype::Int16:
-        fits = value >= INT16_MIN && value <= INT16_MAX;
-        break;
-      case Dtype::Int32:
-        fits = value >= INT32_MIN && value <= INT32_MAX;
-        break;
-      case Dtype::UInt16:
-        fits = value >= 0 && value <= UINT16_MAX;
-        break;
-      case Dtype::UInt32:
-        fits = value >= 0 && value <= UINT32_MAX;
-        break;
-      case Dtype::UInt64:
-        fits = value >= 0;
-        break;
-      default:
-        break;
+    const Dtype wanted = *wanted_;
+    const int bits = 8 * itemsize(wanted);
+    bool fits = is_unsigned ? wanted == Dtype::UInt64 : wanted != Dtype::UInt64 || value >= 0;
+    if (!is_unsigned && bits < 64) {
+      // A negative number is taken modulo the range of an unsigned dtype, as in PyTorch: -1 is 255.
+      const bool is_signed = info(wanted).is_signed;
+      const int64_t limit = int64_t{1} << (is_signed ? bits - 1 : bits);
+      fits = value < limit && value >= (is_signed ? -limit : 1 - limit);
     }
-    fits |= is_unsigned && *wanted_ == Dtype::UInt64;
     check(fits, PyExc_RuntimeError, "value cannot be converted to type ", wanted_name(), " without overflow: ", value);
   }
 

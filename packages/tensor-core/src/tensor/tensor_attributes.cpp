@@ -5,6 +5,7 @@
 #include "dispatch/torch_dispatch.hpp"
 #include "dispatch/torch_function.hpp"
 #include "interop/interop.hpp"
+#include "memory/copy_on_write.hpp"
 #include "operators/operator.hpp"
 #include "record/refuse.hpp"
 #include "tensor/tensor_type.hpp"
@@ -345,6 +346,7 @@ PyMethodDef own_methods[] = {
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
        refuse_recording("data_ptr() gives out the address of a tensor");
+       make_writable(tensor->storage);
        root_storage(tensor->storage)->is_address_known = true;
        return PyLong_FromVoidPtr(tensor->numel && !is_meta(tensor->device()) ? tensor->data() : nullptr);
      },

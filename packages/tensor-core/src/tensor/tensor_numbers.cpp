@@ -79,27 +79,9 @@ PyObject* call(Operator* op, PyObject* const* arguments, size_t count) {
   return op ? op->vectorcall(reinterpret_cast<PyObject*>(op), arguments, count, nullptr) : nullptr;
 }
 
-// Converts NumPy arrays to tensors. If NumPy handled array + tensor instead, autograd would not
-// record it, and x == array would be False.
-PyObject* with_arrays(Operator* op, PyObject* a, PyObject* b) {
-  if (!op) return nullptr;
-  return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    std::array<PyObject*, 2> arguments{a, b};
-    std::array<TensorRef, 2> copies;
-    for (size_t k = 0; k < arguments.size(); ++k) {
-      if (is_operand(arguments[k])) continue;
-      if (!is_numpy_array(arguments[k])) return Py_NewRef(Py_NotImplemented);
-      copies[k] = copy_of_numpy(arguments[k], host_device());
-      arguments[k] = as_object(copies[k].get());
-    }
-    return call(op, arguments.data(), arguments.size());
-  });
-}
-
 PyObject* binary(Slot slot, PyObject* a, PyObject* b) {
   PyObject* arguments[] = {a, b};
-  if ((!is_operand(a) || !is_operand(b)) && !may_be_overridden(arguments, 2))
-    return with_arrays(operator_of(slot), a, b);
+  if ((!is_operand(a) || !is_operand(b)) && !may_be_overridden(arguments, 2)) Py_RETURN_NOTIMPLEMENTED;
   return call(operator_of(slot), arguments, 2);
 }
 
@@ -107,13 +89,26 @@ PyObject* inplace_binary(Slot slot, PyObject* a, PyObject* b) {
   Operator* op = operator_of(slot);
   if (!op) return nullptr;
   PyObject* arguments[] = {a, b};
-  if (!is_operand(b) && !may_be_overridden(arguments, 2)) return with_arrays(op->inplace, a, b);
+  if (!is_operand(b) && !may_be_overridden(arguments, 2)) Py_RETURN_NOTIMPLEMENTED;
   return call(op->inplace, arguments, 2);
 }
 
 PyObject* unary(Slot slot, PyObject* a) {
   PyObject* arguments[] = {a};
   return call(operator_of(slot), arguments, 1);
+}
+
+// `tensor == array` compares with the values of the array, as in PyTorch; False for an array whose
+// dtype no tensor has.
+PyObject* equal(PyObject* a, PyObject* b) {
+  if (!is_numpy_array(b) || overrides_functions(a)) return binary(Eq, a, b);
+  PyObject* made = guarded<>(static_cast<PyObject*>(nullptr), [&] {
+    const TensorRef values = tensor_from_numpy(b);
+    return binary(Eq, a, as_object(values.get()));
+  });
+  if (made || !PyErr_ExceptionMatches(PyExc_TypeError)) return made;
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
 }
 
 PyObject* call_method(const char* name, PyObject* self, PyObject* other) {
@@ -125,7 +120,7 @@ PyObject* call_method(const char* name, PyObject* self, PyObject* other) {
 PyObject* tensor_compare(PyObject* a, PyObject* b, int operation) {
   switch (operation) {
     case Py_EQ:
-      return binary(Eq, a, b);
+      return equal(a, b);
     case Py_NE:
       return binary(Ne, a, b);
     case Py_LT:
@@ -151,6 +146,11 @@ PyObject* multiply(PyObject* a, PyObject* b) {
   return binary(Mul, a, b);
 }
 PyObject* true_divide(PyObject* a, PyObject* b) {
+  if (is_numpy_array(a) && !overrides_functions(b)) {
+    // PyTorch divides what is no tensor by the reciprocal; NumPy then multiplies.
+    const Ref<> reciprocal(PyObject_CallMethod(b, "reciprocal", nullptr));
+    return reciprocal ? PyNumber_Multiply(reciprocal.get(), a) : nullptr;
+  }
   return binary(Div, a, b);
 }
 PyObject* floor_divide(PyObject* a, PyObject* b) {
@@ -238,14 +238,7 @@ PyObject* inplace_power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* matrix_multiply(PyObject* a, PyObject* b) {
-  if (!is_tensor(a) || !is_tensor(b)) {
-    if (!is_numpy_array(a) && !is_numpy_array(b)) Py_RETURN_NOTIMPLEMENTED;
-    return guarded<>(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-      const bool left = is_numpy_array(a);
-      const TensorRef copy = copy_of_numpy(left ? a : b, host_device());
-      return left ? matrix_multiply(as_object(copy.get()), b) : matrix_multiply(a, as_object(copy.get()));
-    });
-  }
+  if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
   if (as_tensor(a)->ndim() == 2 && as_tensor(b)->ndim() == 2) return binary(MatrixProduct, a, b);
   return call_method("matmul", a, b);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import warnings
 
@@ -46,10 +47,28 @@ def test_a_tensors_memory_in_elements():
 
 
 def test_it_is_deprecated():
-    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
-        candelabra.ones(1).storage()
-    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
-        candelabra.FloatStorage(1)
+    for use in (lambda: candelabra.ones(1).storage(), lambda: candelabra.FloatStorage(1)):
+        candelabra.storage.removal_warning.given = False
+        with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+            use()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            use()  # it warns once
+
+
+def test_what_pytorch_calls_itself():
+    storage = candelabra.FloatStorage([1, 2], _internal=True)
+    assert storage._size() == 2 and storage._nbytes() == 8 and storage._pickle_storage_type() == "FloatStorage"
+    written = io.BytesIO()
+    storage._write_file(written, False, True, 4)
+    assert written.getvalue() == bytes([2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 63, 0, 0, 0, 64])
+    without = candelabra.TypedStorage([1, 2], device="meta", dtype=candelabra.float32)
+    for call in (without._share_fd_cpu_, without._share_filename_cpu_, without.share_memory_):
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            call()
+    for call in (lambda: without._write_file(written, False, True, 4), lambda: storage.copy_(without)):
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            call()
 
 
 def test_the_old_classes():
@@ -117,7 +136,7 @@ def test_tensors_on_storages():
     x = candelabra.FloatTensor(storage)
     assert x.tolist() == [1.0, 2.0, 3.0]
     assert x.data_ptr() == storage.data_ptr()
-    with pytest.raises(TypeError, match="expected a storage of dtype"):
+    with pytest.raises(RuntimeError, match="Expected a Storage of type Long"):
         candelabra.LongTensor(storage)
     y = candelabra.empty(0).set_(storage, 1, (2,), (1,))
     assert y.tolist() == [2.0, 3.0]

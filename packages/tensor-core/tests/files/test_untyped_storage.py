@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import weakref
 
 import pytest
 
@@ -44,9 +45,33 @@ def test_subclasses():
     assert tensor.untyped_storage() is storage
     del storage
     gc.collect()
-    assert type(tensor.untyped_storage()) is UntypedStorage and tensor.tolist() == [1, 2]
+    assert type(tensor.untyped_storage()) is Plain and tensor.untyped_storage().note == 3
+    assert tensor.tolist() == [1, 2]
     assert type(Plain([1, 2]).clone()) is type(copy.deepcopy(Plain([1]))) is Plain
     assert Plain.from_buffer(b"a", dtype=candelabra.uint8).tolist() == [97]
+
+
+def test_attributes_live_as_long_as_the_memory():
+    class Tracked:
+        pass
+
+    tensor = candelabra.ones(2)
+    tensor.untyped_storage().tracked = Tracked()
+    gc.collect()
+    view = tensor[1:]
+    seen = weakref.ref(tensor.untyped_storage().tracked)
+    held = weakref.ref(tensor.untyped_storage())
+    del tensor
+    gc.collect()
+    assert held() is view.untyped_storage() and held().tracked is seen()
+    del view
+    assert held() is None and seen() is None
+    first, second = UntypedStorage(1), UntypedStorage(1)
+    first.other, second.other = second, first
+    seen = weakref.ref(first)
+    del first, second
+    gc.collect()
+    assert seen() is None
 
 
 def test_a_subclass_with_other_arguments_is_pickled():

@@ -43,8 +43,8 @@ def test_tensor_of_a_storage() -> None:
     values = candelabra.tensor([1.5, -2.0])
     assert candelabra.tensor(values.untyped_storage(), dtype=values.dtype).tolist() == [1.5, -2.0]
     typed = values.storage()
-    copy = candelabra.tensor(typed)
-    assert copy.tolist() == [1.5, -2.0] and copy.data_ptr() != values.data_ptr()
+    shared = candelabra.tensor(typed)
+    assert shared.tolist() == [1.5, -2.0] and shared.data_ptr() == values.data_ptr()
     with pytest.raises(RuntimeError, match="Expected a Storage of type"):
         candelabra.tensor(typed, dtype=candelabra.int32)
     with pytest.raises(RuntimeError, match="Expected a Storage of type"):

@@ -54,8 +54,10 @@ def test_inferred_dtype_and_values(data: Any, name: str) -> None:
 def test_tensors_within_lists() -> None:
     assert candelabra.tensor([candelabra.tensor(1.5, dtype=candelabra.float64), 2]).dtype == candelabra.float64
     assert candelabra.tensor([candelabra.tensor(1), candelabra.tensor(2)]).tolist() == [1, 2]
-    rows = [candelabra.arange(3), candelabra.arange(6)[::2]]
-    assert candelabra.tensor(rows).tolist() == [[0, 1, 2], [0, 2, 4]]
+    ones = [candelabra.tensor([1.0]), candelabra.tensor([[2.0]]), 3]
+    assert candelabra.tensor(ones).tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+        candelabra.tensor([candelabra.arange(3), candelabra.arange(6)[::2]])
     assert candelabra.tensor([[1, 2, 3], candelabra.arange(3)]).tolist() == [[1, 2, 3], [0, 1, 2]]
 
 
@@ -173,7 +175,7 @@ def test_unsigned_integers() -> None:
     for dtype, top in ((candelabra.uint16, 2**16 - 1), (candelabra.uint32, 2**32 - 1), (candelabra.uint64, 2**64 - 1)):
         made = candelabra.tensor(np.array([0, top], str(dtype).rpartition(".")[2]))
         assert made.dtype is dtype and made.tolist() == [0, top]
-        for bad in (-1, top + 1):
+        for bad in (-1 - top, top + 1):
             with pytest.raises((RuntimeError, ValueError), match="overflow|Overflow"):
                 candelabra.tensor(bad, dtype=dtype)
     with pytest.raises(RuntimeError, match="no dtype holds the values of both"):
@@ -184,12 +186,39 @@ def test_data_that_does_not_fit_the_dtype() -> None:
     with pytest.raises(RuntimeError, match="value cannot be converted to type int8 without overflow"):
         candelabra.tensor([300], dtype=candelabra.int8)
     with pytest.raises(RuntimeError, match="uint8 without overflow"):
-        candelabra.tensor([-1], dtype=candelabra.uint8)
+        candelabra.tensor([-256], dtype=candelabra.uint8)
+    with pytest.raises(RuntimeError, match="uint8 without overflow"):
+        candelabra.tensor([-1.5], dtype=candelabra.uint8)
+    assert candelabra.tensor([-1, -255], dtype=candelabra.uint8).tolist() == [255, 1]
     with pytest.raises(TypeError, match="must be real number, not complex"):
         candelabra.tensor([1j], dtype=candelabra.float32)
     with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
         candelabra.tensor([math.nan], dtype=candelabra.int32)
     assert candelabra.tensor([1.9, -1.9], dtype=candelabra.int8).tolist() == [1, -1]
+
+
+def test_arrays_of_other_libraries() -> None:
+    class Array:
+        def __init__(self, tensor: candelabra.Tensor) -> None:
+            self.tensor = tensor
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self.tensor.__dlpack_device__()
+
+    values = candelabra.rand(3)
+    copied, shared = candelabra.tensor(Array(values)), candelabra.as_tensor(Array(values))
+    values[0] = 7
+    assert copied[0] != 7 and shared.tolist() == values.tolist()
+
+
+def test_storages_are_shared() -> None:
+    storage = candelabra.UntypedStorage([1, 2])
+    made = candelabra.tensor(storage, dtype=candelabra.uint8)
+    storage[0] = 9
+    assert made.tolist() == [9, 2] and made.untyped_storage() is storage
 
 
 def test_a_list_that_holds_itself() -> None:

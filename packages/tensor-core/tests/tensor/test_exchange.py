@@ -355,36 +355,66 @@ def test_dlpack_from_an_old_exporter() -> None:
 # ---- arrays as operands
 
 
-def test_arrays_are_operands_by_their_values():
+def test_numpy_computes_with_an_array_at_the_right():
     x = candelabra.tensor([[1.0, 2.0], [3.0, 4.0]])
     a = np.array([10.0, 20.0])
     expected = x.numpy()
     for made, wanted in [
-        (x + a, expected + a), (a - x, a - expected), (x * a, expected * a), (x / a, expected / a), (a**x, a**expected),
-        (x < a, expected < a), (x == a, expected == a), (a != x, a != expected), (x @ a.astype("float32"), expected @ a.astype("float32")),
-        (a.astype("float32") @ x, a.astype("float32") @ expected), (x + a[::-1], expected + a[::-1]),
+        (x + a, expected + a), (x * a, expected * a), (x / a, expected / a), (x**a, expected**a), (x @ a, expected @ a),
+        (x + a[::-1], expected + a[::-1]), (a / x, a * (1 / expected)),
     ]:  # fmt: skip
-        assert type(made) is candelabra.Tensor
+        assert type(made) is candelabra.Tensor and made.dtype is candelabra.float64
         np.testing.assert_array_equal(made.numpy(), wanted)
     y = x
-    y += a.astype("float32")
-    assert y is x
-    np.testing.assert_array_equal(x.numpy(), [[11, 22], [13, 24]])
-    a[0] = 0
-    assert x[0, 0].item() == 11
+    y += a
+    assert y is not x and y.dtype is candelabra.float64
+
+
+def test_an_array_does_not_take_a_tensor_at_the_right():
+    x = candelabra.ones(2)
+    a = np.ones(2, np.float32)
+    for call in (
+        lambda: a + x, lambda: a - x, lambda: a * x, lambda: a**x, lambda: a @ x, lambda: a < x, lambda: x < a,
+        lambda: candelabra.add(x, a), lambda: candelabra.add(a, x), lambda: x.eq(a),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_equality_compares_with_the_values_of_an_array():
+    x = candelabra.tensor([1.0, 2.0])
+    a = np.array([1, 3])
+    for made in (x == a, a == x):
+        assert made.dtype is candelabra.bool and made.tolist() == [True, False]
+    assert (x != a) is True
+    assert (x == np.array(["a", "b"])) is False
+
+
+def test_numpy_scalars_are_numbers():
+    x = candelabra.ones(2, dtype=candelabra.int32)
+    for scalar, dtype in [
+        (np.int64(2), "int32"), (np.float64(2), "float32"), (np.float16(2), "float32"), (np.complex128(2), "complex64"),
+        (np.bool_(True), "float32"),
+    ]:  # fmt: skip
+        for made in (x + scalar, scalar + x, candelabra.add(x, scalar)):
+            assert type(made) is candelabra.Tensor and made.dtype is getattr(candelabra, dtype)
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert (x + np.complex64(2j)).tolist() == [1.0, 1.0]
+    assert candelabra.tensor(np.complex64(2j)).item() == 2j
+    assert candelabra.tensor(np.bool_(True)).dtype is candelabra.bool
 
 
 def test_an_array_does_not_take_a_tensor_off_the_tape():
     pytest.importorskip("candelabra.autograd")
     x = candelabra.ones(2, requires_grad=True)
-    (np.array([2.0, 3.0], dtype="float32") * x).sum().backward()
-    assert x.grad.tolist() == [2, 3]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x * np.array([2.0, 3.0], dtype="float32")
 
 
 def test_other_operands_are_still_refused():
     with pytest.raises(TypeError, match="unsupported operand"):
         candelabra.ones(2) + [1, 2]
-    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy"):
+    with pytest.raises(TypeError):
         candelabra.ones(2) + np.array(["a", "b"])
     assert (candelabra.ones(2) == [1, 1]) is False
 

@@ -40,8 +40,11 @@ def test_apply_and_map():
     assert x.tolist() == [[1, 4], [9, 16]]
     assert x.map_(c.tensor([10.0, 20.0]), lambda a, b: a + b).tolist() == [[11, 24], [19, 36]]
     assert c.tensor(3.0).apply_(lambda v: -v).item() == -3
-    with pytest.raises(TypeError, match="requires grad"):
-        c.ones(1, requires_grad=True).apply_(lambda v: v)
+    for call in (lambda g: g.apply_(abs), lambda g: x.map_(g, max), lambda g: x.map2_(x, g, max)):
+        with pytest.raises(RuntimeError, match="requires grad"):
+            call(c.ones(1, requires_grad=True))
+    with pytest.raises(TypeError, match="must be real number, not str"):
+        x.apply_(str)
 
 
 def test_resize():
@@ -53,6 +56,13 @@ def test_resize():
     assert x.flatten()[:6].tolist() == [0, 1, 2, 3, 4, 5]
     assert x.resize_(0).numel() == 0
     assert x.resize_as_(c.ones(1, 3)).tolist() == [[0, 1, 2]]
+    view = x[0, 1:]
+    x.resize_(99)[1] = 7
+    assert view.tolist() == [7, 2]
+    exported = x.numpy()
+    with pytest.raises(RuntimeError, match="not resizable"):
+        x.resize_(1000)
+    assert exported[1] == 7
     with pytest.raises(RuntimeError, match="require grad"):
         c.ones(2, requires_grad=True).resize_(1)
 

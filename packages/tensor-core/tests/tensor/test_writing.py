@@ -255,3 +255,20 @@ def test_transposes_of_a_tensor_without_dimensions() -> None:
     x = candelabra.tensor(1 + 2j)
     assert x.mT.item() == 1 + 2j
     assert x.mH.item() == x.H.item() == candelabra.adjoint(x).item() == 1 - 2j
+
+
+def test_writes_at_indices_refuse_memory_of_their_own() -> None:
+    x, index = candelabra.ones(6), candelabra.tensor([2, 1, 0])
+    for call in (
+        lambda: x.index_add_(0, index, x[:3]), lambda: index.index_add_(0, index, index.clone()),
+        lambda: x.index_copy_(0, index, x[:3]), lambda: index.index_fill_(0, index, 0), lambda: index.index_put_((index,), index.clone()),
+        lambda: x.index_put_((index,), x[0]), lambda: index.put_(index, index.clone()), lambda: x.put_(index, x[:3]),
+        lambda: index.scatter_(0, index, index.clone()), lambda: x[:3].scatter_add_(0, index, x[:3]),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            call()
+    assert x.tolist() == [1] * 6 and index.tolist() == [2, 1, 0]
+
+
+def test_numpy_names_of_arguments() -> None:
+    assert candelabra.sub(x1=candelabra.ones(1), x2=candelabra.ones(1)).item() == 0  # type: ignore[call-arg]

@@ -14,6 +14,8 @@ from enum import Enum
 import candelabra
 from candelabra import _C, backends
 
+from .unscaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -29,8 +31,8 @@ class OptState(Enum):
     STEPPED = 2
 
 
-def _fresh() -> dict[str, Any]:
-    return {"stage": OptState.READY, "found_inf": None}
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class GradScaler:
@@ -91,13 +93,29 @@ class GradScaler:
             raise AssertionError("The growth factor must be > 1.0.")
         if not backoff_factor < 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
-        self._scale = float(init_scale)
+        self._init_scale = init_scale
+        #: The factor, and the number of updates since it changed; tensors after the first `scale`.
+        self._scale: Tensor | None = None
+        self._growth_tracker: Tensor | None = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        self._used = False
-        self._states: dict[int, dict[str, Any]] = defaultdict(_fresh)
+        self._init_growth_tracker = 0
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
+
+    def _check_scale_growth_tracker(self, funcname: str) -> tuple[Tensor, Tensor]:
+        if self._scale is None or self._growth_tracker is None:
+            raise AssertionError(
+                f"Attempted {funcname} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier "
+                "in the iteration: the scaler has not scaled anything yet."
+            )
+        return self._scale, self._growth_tracker
+
+    def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
+        if self._growth_tracker is not None:
+            raise AssertionError("_growth_tracker initialized before _scale")
+        self._scale = candelabra.full((), self._init_scale, dtype=candelabra.float32, device=dev)
+        self._growth_tracker = candelabra.full((), self._init_growth_tracker, dtype=candelabra.int32, device=dev)
 
     # ---- the loss
 
@@ -105,11 +123,13 @@ class GradScaler:
         """Multiply a tensor, or all in nested lists and tuples, by the factor."""
         if not self._enabled:
             return outputs
-        self._used = True
         if isinstance(outputs, _C.Tensor):
-            return outputs * candelabra.tensor(self._scale, dtype=candelabra.float32, device=outputs.device)
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(outputs.device)
+            return outputs * self._scale.to(outputs.device)
         if isinstance(outputs, (list, tuple)):
-            return type(outputs)(self.scale(entry) for entry in outputs)
+            scaled = map(self.scale, outputs)
+            return type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
         if hasattr(outputs, "__iter__"):
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
@@ -128,32 +148,50 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        self._check_used("unscale_")
-        state = self._states[id(optimizer)]
+        scale, _ = self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        state["found_inf"] = self._unscale(optimizer, allow_half=False)
+        # The reciprocal of a large factor is exact only in float64.
+        inverse = scale.double().reciprocal().float()
+        found = candelabra.zeros((), dtype=candelabra.float32, device=scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, allow_fp16=False)
         state["stage"] = OptState.UNSCALED
 
-    def _unscale(self, optimizer: Any, allow_half: bool) -> bool | None:
-        """Divide all gradients, and tell whether one was not finite; None where there are none."""
-        grads = [
-            parameter.grad
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        ]
-        if not allow_half and any(grad.dtype == candelabra.float16 for grad in grads):
-            raise ValueError("Attempting to unscale FP16 gradients.")
-        inverse = 1.0 / self._scale
-        infinite = False
-        with candelabra.no_grad():
-            for grad in grads:
-                infinite = infinite or not bool(candelabra.isfinite(grad).all())
-                grad.mul_(inverse)
-        return infinite if grads else None
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+    ) -> dict[Any, Tensor]:
+        """Multiply all gradients by a factor; return by device whether one was not finite, and
+        nothing where there are no gradients.
+        """
+        by_device: dict[Any, list[Tensor]] = defaultdict(list)
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                grad = parameter.grad
+                if grad is None:
+                    continue
+                if not allow_fp16 and grad.dtype == candelabra.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                by_device[grad.device].append(grad)
+        found_by_device = {}
+        for device, grads in by_device.items():
+            found_by_device[device] = found_inf.to(device=device, copy=True)
+            _amp_foreach_non_finite_check_and_unscale_(grads, found_by_device[device], inv_scale.to(device))
+        return found_by_device
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        """Search the gradients for infinite values, and leave them as they are."""
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        one = candelabra.ones((), dtype=candelabra.float32, device=scale.device)
+        found = candelabra.zeros((), dtype=candelabra.float32, device=scale.device)
+        state = self._per_optimizer_states[id(optimizer)]
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found, allow_fp16=True)
+        return state["found_inf_per_device"]
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Divide the gradients where that was not done, and take a step if all are finite.
@@ -174,32 +212,48 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._check_used("step")
-        state = self._states[id(optimizer)]
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if getattr(optimizer, "_step_supports_amp_scaling", False):
             return self._step_of_its_own(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        if state["found_inf"] is None:
+        if len(state["found_inf_per_device"]) == 0:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None if state["found_inf"] else optimizer.step(*args, **kwargs)
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
 
+    def _maybe_opt_step(self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Take a step if all gradients are finite."""
+        if any(bool(found) for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
+
     def _step_of_its_own(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
         """Step an optimizer that scales its gradients itself: it finds the factor and whether all
-        was finite among its attributes.
+        was finite among its attributes, or asks the scaler that it gets as an argument.
         """
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
-            kwargs = {**kwargs, "grad_scaler": self}
-        scaled = state["stage"] is OptState.READY
-        if scaled:
-            grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-            state["found_inf"] = any(not bool(candelabra.isfinite(grad).all()) for grad in grads) if grads else None
-        optimizer.grad_scale = candelabra.tensor(self._scale) if scaled else None
-        optimizer.found_inf = candelabra.tensor(float(bool(state["found_inf"])))
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future GradScaler "
+                "registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+            state["stage"] = OptState.STEPPED
+            return result
+        scale, _ = self._check_scale_growth_tracker("step")
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+            optimizer.grad_scale = scale * getattr(optimizer, "grad_scale", 1)
+        else:
+            optimizer.grad_scale = None
+        found = [one.to(scale.device, non_blocking=True) for one in state["found_inf_per_device"].values()]
+        optimizer.found_inf = sum(found[1:], found[0]) if found else candelabra.zeros((), device=scale.device)
         try:
             result = optimizer.step(*args, **kwargs)
         finally:
@@ -214,39 +268,42 @@ class GradScaler:
         """Make the factor larger or smaller by what the gradients were like, or set it."""
         if not self._enabled:
             return
-        self._check_used("update")
-        if new_scale is not None:
-            if isinstance(new_scale, _C.Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):
+        scale, tracker = self._check_scale_growth_tracker("update")
+        if isinstance(new_scale, _C.Tensor):
+            if new_scale.numel() != 1 or new_scale.requires_grad:
                 raise AssertionError(
                     "new_scale should be a float or a 1-element float tensor with requires_grad=False."
                 )
-            self._scale = float(new_scale)
+            scale.copy_(new_scale.reshape(()))
+        elif new_scale is not None:
+            scale.fill_(new_scale)
         else:
-            found = [state["found_inf"] for state in self._states.values() if state["found_inf"] is not None]
+            found = [
+                one.to(device=scale.device, non_blocking=True)
+                for state in self._per_optimizer_states.values()
+                for one in state["found_inf_per_device"].values()
+            ]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any(found):
-                self._scale *= self._backoff_factor
-                self._growth_tracker = 0
-            else:
-                self._growth_tracker += 1
-                if self._growth_tracker == self._growth_interval:
-                    grown = self._scale * self._growth_factor
-                    if grown < candelabra.finfo(candelabra.float32).max:
-                        self._scale = grown
-                    self._growth_tracker = 0
-        self._states = defaultdict(_fresh)
-
-    def _check_used(self, what: str) -> None:
-        if not self._used:
-            raise AssertionError(
-                f"Attempted {what} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the "
-                "iteration: the scaler has not scaled anything yet."
+            combined = sum(found[1:], found[0])
+            _amp_update_scale_(
+                scale, tracker, combined, self._growth_factor, self._backoff_factor, self._growth_interval
             )
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
+
+    def _get_scale_async(self) -> Tensor | None:
+        return self._scale
+
+    def _get_growth_tracker(self) -> int:
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker)
 
     def get_scale(self) -> float:
         """Give the factor; 1 where the scaler is not enabled."""
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else float(self._scale)
 
     def get_growth_factor(self) -> float:
         """Give the factor of growth."""
@@ -287,7 +344,7 @@ class GradScaler:
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -298,19 +355,24 @@ class GradScaler:
             raise RuntimeError(
                 "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
             )
-        self._scale = float(state_dict["scale"])
+        self._init_scale = float(state_dict["scale"])
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = int(state_dict["_growth_tracker"])
+        self._init_growth_tracker = int(state_dict["_growth_tracker"])
+        if self._scale is not None and self._growth_tracker is not None:
+            self._scale.fill_(self._init_scale)
+            self._growth_tracker.fill_(self._init_growth_tracker)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._enabled and len(self._states) != 0:
-            raise AssertionError(
-                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
-            )
-        return {name: value for name, value in self.__dict__.items() if name != "_states"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._states = defaultdict(_fresh)
+        state = self.__dict__.copy()
+        if self._enabled:
+            if len(self._per_optimizer_states) != 0:
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
+                )
+            # Tensors of a device are not part of the state: they are made at the next `scale`.
+            state["_init_scale"] = self.get_scale()
+            state["_init_growth_tracker"] = self._get_growth_tracker()
+            state["_scale"] = state["_growth_tracker"] = None
+        return state

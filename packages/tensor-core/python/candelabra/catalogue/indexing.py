@@ -149,7 +149,7 @@ operator(
 )  # fmt: skip
 operator(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", shape="index_put", tier="fast", tags=INPLACE,
-    autocast="widest on accelerators", linear=("self", "values"), batching="index_put",
+    out="whole", autocast="widest on accelerators", linear=("self", "values"), batching="index_put",
     sees=f"{_SEES_INDICES} values have the dtype of self and are broadcast to the indexed shape.",
     doc=document(
         "Write elements at indices of several dimensions, as ``x[i, j] = values``.",

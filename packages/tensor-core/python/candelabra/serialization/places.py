@@ -122,8 +122,9 @@ def _device(device: Any, location: str) -> Any:
     except RuntimeError as error:
         if str(device) != location:
             raise
+        cuda = "Attempting to deserialize object on a CUDA device. " if location.startswith("cuda") else ""
         raise _C.BackendError(
-            f"load(): the file holds tensors of the device {location}, which is not there ({error}). Say where they are to go: "
+            f"{cuda}load(): the file holds tensors of the device {location}, which is not there ({error}). Say where they are to go: "
             "candelabra.load(f, map_location='cpu')"
         ) from error
     return found

@@ -74,6 +74,8 @@ class ObjectSource(Source):
 
     def __init__(self, file: Any) -> None:
         self._file = file
+        #: Fills a buffer without another copy; not of all file objects.
+        self._read_into = getattr(file, "readinto", None)
         self.start = file.tell()
         self.size = file.seek(0, io.SEEK_END)
         if self.size is None:
@@ -82,6 +84,11 @@ class ObjectSource(Source):
     def fill(self, offset: int, target: memoryview) -> None:
         self._file.seek(offset)
         done = 0
+        while self._read_into is not None and done < len(target):
+            count = self._read_into(target[done : done + _PIECE])
+            if not count:
+                raise FileError("it ended while it was read")
+            done += count
         while done < len(target):
             piece = self._file.read(min(len(target) - done, _PIECE))
             if not isinstance(piece, (bytes, bytearray, memoryview)):
@@ -110,8 +117,8 @@ def opened(f: Any, function: str, writable: bool = False) -> Iterator[Source]:
         for needed in ("read", "seek", "tell"):
             if not hasattr(f, needed):
                 raise AttributeError(
-                    f"'{type(f).__name__}' object has no attribute '{needed}'. {function} takes a path, or a file that is seekable: read it "
-                    "into an io.BytesIO before"
+                    f"'{type(f).__name__}' object has no attribute '{needed}'. You can only torch.load from a file that is seekable. Please "
+                    "pre-load the data into a buffer like io.BytesIO and try to load from it instead."
                 )
         try:
             source = ObjectSource(f)

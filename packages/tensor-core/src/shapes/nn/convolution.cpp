@@ -82,8 +82,9 @@ std::string public_name(int spatial) {
 void check_types(const char* name, const char* what, const TensorObject& a, const char* other_what,
                  const TensorObject& b) {
   check(a.dtype == b.dtype, PyExc_RuntimeError, name, "(): ", what, " type (", cpp_type_name(a.dtype), ") and ",
-        other_what, " type (", cpp_type_name(b.dtype),
-        ") should be the same; convert one of them, for instance with .to(candelabra.", candelabra::name(a.dtype), ")");
+        other_what, " type (", cpp_type_name(b.dtype), ") should be the same: expected scalar type ",
+        info(a.dtype).type_name, " but found ", info(b.dtype).type_name,
+        "; convert one of them, for instance with .to(candelabra.", candelabra::name(a.dtype), ")");
 }
 
 // Puts both arguments in channels-last order if one of them prefers it, else in row-major order.

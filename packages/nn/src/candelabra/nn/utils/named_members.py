@@ -23,7 +23,7 @@ def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = Fa
     if name == "":
         raise KeyError('tensor name can\'t be empty string ""')
     if tensor is not _MISSING and tensor is not None and not isinstance(tensor, Tensor):
-        raise TypeError(f"{tensor} is not an instance of candelabra.Tensor")
+        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
     tables: tuple[Any, Any] = (module._parameters, module._buffers)
     for table in tables:
         if name in table:
@@ -37,7 +37,7 @@ def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = Fa
     if before is _MISSING and not allow_missing:
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     if before is not _MISSING and not isinstance(before, Tensor):
-        raise TypeError(f"attribute `{name}`: {before} is not an instance of candelabra.Tensor")
+        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
     if tensor is not _MISSING:
         setattr(module, name, tensor)
     elif before is not _MISSING:
@@ -85,7 +85,7 @@ class NamedMemberAccessor:
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
         tensor = getattr(module, attribute)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"{tensor} is not an instance of candelabra.Tensor")
+            raise TypeError(f"{tensor} is not an instance of torch.Tensor")
         return tensor
 
     def set_tensor(self, name: str, value: Any) -> None:

@@ -98,8 +98,8 @@ def functional_call(
     tensor([2.])
     """
     warnings.warn(
-        "`nn.utils.stateless.functional_call` is deprecated and will be removed. Please use `func.functional_call` instead which is a "
-        "drop-in replacement.",
+        "This API is deprecated and will be removed. Please use `torch.func.functional_call` instead, or `candelabra.func.functional_call`: "
+        "they are drop-in replacements.",
         FutureWarning,
         stacklevel=2,
     )

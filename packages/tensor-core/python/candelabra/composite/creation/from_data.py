@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from candelabra.types import Device
 
 
+#: Data without a memory that could be taken over.
+_PLAIN = frozenset({list, tuple, int, float, bool})
+
+
 @function(method=False)
 def tensor(
     data: Any,
@@ -29,9 +33,10 @@ def tensor(
 
     Parameters
     ----------
-    data : number, nested sequence, NumPy array, storage or Tensor
-        Nested sequences must be rectangular. The bytes of an untyped storage are numbers of
-        `dtype`, by default int64.
+    data : number, nested sequence, array, storage or Tensor
+        Nested sequences must be rectangular; a tensor in one is a number. Arrays are NumPy's or any
+        with ``__dlpack__``. The memory of a storage is shared, as in PyTorch; the bytes of an
+        untyped one are numbers of `dtype`, by default int64.
     dtype : dtype, optional
         By default inferred from the data: Python floats become the default dtype, ints int64.
     device : device, optional
@@ -65,8 +70,14 @@ def tensor(
             "sourceTensor.detach().clone().requires_grad_(True), rather than candelabra.tensor(sourceTensor)."
         )
         made = OPERATORS["_to_copy"](data.detach(), dtype=dtype, device=device)
+    elif type(data) in _PLAIN:
+        made = _C.tensor_from_data(data, dtype, device)
     elif hasattr(data, "untyped"):
-        made = OPERATORS["_to_copy"](_on_storage(data, dtype), device=device)
+        made = _on_storage(data, dtype)
+        if device is not None:
+            made = made.to(device)
+    elif _exports(data):
+        made = OPERATORS["_to_copy"](_C.from_dlpack(data), dtype=dtype, device=device)
     else:
         made = _C.tensor_from_data(data, dtype, device)
     return finish(made, requires_grad, pin_memory)
@@ -97,7 +108,17 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Device = None) -> T
         shared = _shared_or_copied(data)
         device = _C.get_default_device() if device is None else device
         return shared.to(device=device, dtype=dtype) if dtype is not None or device is not None else shared
+    if type(data) not in _PLAIN:
+        if hasattr(data, "untyped"):
+            return _on_storage(data, dtype).to(device)
+        if _exports(data):
+            return _C.from_dlpack(data).to(device=device, dtype=dtype)
     return _C.tensor_from_data(data, dtype, device)
+
+
+def _exports(data: Any) -> bool:
+    """Return whether an object, not of NumPy, is an array that gives out its memory."""
+    return hasattr(data, "__dlpack__") and type(data).__module__ != "numpy"
 
 
 def _shared_or_copied(array: Any) -> Tensor:

@@ -42,6 +42,11 @@ class TensorType(type):
         """Whether its tensors are on the device type ``cuda``."""
         return cls.device_type == "cuda"
 
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> TensorType:
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(mcs, name, bases, namespace)
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.device_type
 
@@ -147,7 +152,13 @@ def set_default_tensor_type(t: Any) -> None:
 
 def legacy_tensor(of: dtype, where: device | str, data: tuple[Any, ...], keywords: dict[str, Any]) -> Tensor:
     """Return the tensor that the legacy constructors create from their arguments."""
-    place = _place(where, keywords.pop("device", None))
+    device = keywords.pop("device", None)
+    if device is not None and data and isinstance(data[0], _Tensor):
+        raise RuntimeError(
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported. Use torch.tensor(...) or "
+            "torch.as_tensor(...) instead."
+        )
+    place = _place(where, device)
     for name in ("size", "data", "other", "storage"):
         if name in keywords and not data:
             data = (keywords.pop(name),)
@@ -177,7 +188,9 @@ def _size(size: Any) -> int:
     try:
         number = index(size)
     except TypeError:
-        raise TypeError(f"new(): sizes must be ints, but got {type(size).__name__}: {_SPELLINGS}") from None
+        raise TypeError(
+            f"new() received an invalid combination of arguments: sizes must be ints, but got {type(size).__name__}: {_SPELLINGS}"
+        ) from None
     if number < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {number}")
     return number
@@ -196,7 +209,10 @@ def _of_one(given: Any, of: dtype, place: device) -> Tensor:
     typed = sys.modules.get("candelabra.storage")
     if typed is not None and isinstance(given, typed.TypedStorage):
         if given.dtype is not of:
-            raise TypeError(f"new(): expected a storage of dtype {of}, but got one of dtype {given.dtype}")
+            raise RuntimeError(
+                f"Expected a Storage of type {TYPE_NAMES[of]} or an UntypedStorage, but got type {TYPE_NAMES[given.dtype]} for argument 1 "
+                "'storage'"
+            )
         return _C.tensor_on_storage(given.untyped(), of)
     if isinstance(given, _C.Size):
         return unset_memory(_empty(given, dtype=of, device=place))

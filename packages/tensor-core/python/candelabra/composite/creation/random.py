@@ -16,6 +16,7 @@ from ..transformed import any_holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from candelabra._C import Generator, Tensor, dtype, memory_format
@@ -462,7 +463,7 @@ def normal(
         tensors = [mean]
     if isinstance(std, _C.Tensor) and std.numel() and any_holds(std < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    shape = broadcast_shape(*(t.shape for t in tensors))
+    shape = _shape_of_both(*(t.shape for t in tensors))
     draws = _normal_(_empty(shape, dtype=tensors[0].dtype, device=tensors[0].device), generator=generator)
     result = OPERATORS["add"](draws * std, mean).detach()
     for given in (mean, std):
@@ -470,6 +471,18 @@ def normal(
             # As in PyTorch, autograd records it with a gradient of zeros.
             result = result + FUNCTIONS["fill"](given, 0)
     return result if out is None else _C.give_to_out("normal", out, result)
+
+
+def _shape_of_both(shape: Sequence[int], *others: Sequence[int]) -> Sequence[int]:
+    """Return the shape to which two are broadcast; the error names the first sizes that differ."""
+    for other in others:
+        for back in range(1, min(len(shape), len(other)) + 1):
+            if shape[-back] != other[-back] and 1 not in (shape[-back], other[-back]):
+                raise RuntimeError(
+                    f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({other[-back]}) at non-singleton dimension "
+                    f"{max(len(shape), len(other)) - back}"
+                )
+    return broadcast_shape(shape, *others)
 
 
 @fallback("bernoulli")

@@ -307,10 +307,14 @@ def logspace(
         raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, not {out.dtype}")
     start, end = _plain(start), _plain(end)
     _check_inferred("logspace", start, end, dtype)
-    wanted = (out.dtype if out is not None else _C.get_default_dtype()) if dtype is None else dtype
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    inferred = _C.get_default_dtype().to_complex() if is_complex else _C.get_default_dtype()
+    wanted = (out.dtype if out is not None else inferred) if dtype is None else dtype
     # In double precision, so that powers that are integers are exact.
     start, end = _whole_ends(wanted, start, end)
-    exponents = OPERATORS["linspace"](start, end, steps, dtype=_C.float64, device=device)
+    exponents = OPERATORS["linspace"](
+        start, end, steps, dtype=_C.complex128 if is_complex else _C.float64, device=device
+    )
     result = OPERATORS["_to_copy"](OPERATORS["pow"](base, exponents), dtype=wanted)
     return finish(
         result if out is None else _to_out("logspace", out, result), requires_grad, pin_memory and out is None

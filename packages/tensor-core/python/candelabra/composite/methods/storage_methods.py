@@ -38,6 +38,11 @@ def refuse_meta(storage: Any) -> None:
         raise NotImplementedError("Not available for 'meta' device type")
 
 
+def _refuse_without_data(storage: Storage) -> None:
+    if storage.device.type == "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
 _HOST_MEMORY, _IPC = 1, 64  # CB_CAP_HOST_MEMORY, CB_CAP_IPC
 
 
@@ -117,6 +122,8 @@ def fill_(self: Storage, value: int) -> Storage:
 def copy_(self: Storage, source: Any, non_blocking: bool | None = None) -> Storage:
     """Copy the bytes of another storage of the same size."""
     source = source.untyped()
+    if self.device.type != "meta":
+        _refuse_without_data(source)
     if self.nbytes() != source.nbytes():
         raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
     bytes_of(self).copy_(bytes_of(source))
@@ -264,7 +271,62 @@ def share_memory_(self: Storage) -> Storage:
 
     Memory that is not in the host's, of a CUDA device for one, stays as it is.
     """
+    if self.device.type == "meta":
+        raise RuntimeError("_share_fd_: only available on CPU")
     return import_module("candelabra.multiprocessing").share(self)
+
+
+@_method
+def _write_file(self: Storage, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+    """Write the bytes to a file object, as PyTorch's old format has them: with `save_size`, the
+    number of elements before, in eight bytes.
+    """
+    _refuse_without_data(self)
+    if save_size:
+        f.write((self.nbytes() // element_size).to_bytes(8, "little"))
+    f.write(self.tobytes())
+
+
+@_method
+def _share_fd_cpu_(self: Storage) -> tuple[int, int]:
+    """Move the memory to shared memory; return the descriptor of its file, and the size in bytes.
+
+    Raises
+    ------
+    RuntimeError
+        If the memory is not the CPU's, or its file has a name: with the sharing strategy
+        ``"file_system"``.
+    """
+    if self.device.type != "cpu":
+        raise RuntimeError("_share_fd_: only available on CPU")
+    descriptor = getattr(_C.storage_owner(self.share_memory_()), "descriptor", None)
+    if descriptor is None:
+        raise RuntimeError("_share_fd_cpu_: the memory lies in a file with a name: it has no descriptor")
+    return descriptor, self.nbytes()
+
+
+@_method
+def _share_filename_cpu_(self: Storage) -> tuple[bytes, bytes, int]:
+    """Move the memory to shared memory; return nothing for the manager, the name of its file, and
+    the size in bytes.
+
+    Raises
+    ------
+    RuntimeError
+        If the memory is not the CPU's, or its file has no name: with the sharing strategy
+        ``"file_descriptor"``.
+    """
+    if self.device.type != "cpu":
+        raise RuntimeError("_share_filename_: only available on CPU")
+    path = getattr(_C.storage_owner(self.share_memory_()), "path", None)
+    if path is None:
+        raise RuntimeError("_share_filename_cpu_: the memory lies in a file without a name")
+    return b"", path.encode(), self.nbytes()
+
+
+@_method
+def _fix_weakref(self: Storage) -> None:
+    """Do nothing: an object from a weak reference is as good as any other here."""
 
 
 @_method

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import copy
-import operator as python_operator
 import sys
 from importlib import import_module
-from math import prod
 
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 from candelabra.layout import strided
-from candelabra.settings import unset_memory
 
-from ..creation.creation import sizes_of
-from ..memory_formats import channels_last_of, contiguous_strides, strides_in
+from ..memory_formats import contiguous_strides
 from ..registration import PROPERTIES, function, tensor_property
 from ..wrapper_subclasses import cloned, slots_of, wraps_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    from candelabra._C import Storage, Tensor, dtype, memory_format
+    from candelabra._C import Storage, Tensor, dtype
     from candelabra.types import Device
 
 _Tensor = _C.Tensor
@@ -188,109 +184,41 @@ def format_tensor(self: Tensor, specification: str) -> str:
 
 @function(name="__array_wrap__", package=False)
 def array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """Return the result of a NumPy function on this tensor as a tensor."""
+    """Return the result of a NumPy function on this tensor as a tensor; of bool, as uint8, as in
+    PyTorch.
+    """
+    if array.dtype.kind == "b":
+        array = array.astype("uint8")
     return _C.tensor_from_data(array, None, None) if array.ndim == 0 else _C.from_numpy(array)
+
+
+@function(package=False)
+def _fix_weakref(self: Tensor) -> None:
+    """Do nothing: a tensor from a weak reference is as good as any other here."""
+
+
+@function(package=False)
+def _lazy_clone(self: Tensor) -> Tensor:
+    """Return a copy that shares the tensor's memory until one of the two is written to.
+
+    The memory is copied at once where autograd records, or where it is not Candelabra's own or its
+    address is known elsewhere.
+    """
+    clone = OPERATORS["clone"]
+    if type(self) is not _Tensor or self.requires_grad:
+        return clone(self)
+    storage = _C.lazy_clone(self.untyped_storage())
+    if storage is None:
+        return clone(self)
+    return tensor_on(
+        _C.tensor_on_storage(storage, _C.uint8), self.dtype, self.shape, self.stride(), self.storage_offset()
+    )
 
 
 @function(name="__reversed__", package=False)
 def reversed_tensor(self: Tensor) -> Any:
     """Return the tensor with its first dimension in reverse order."""
     return OPERATORS["flip"](self, (0,)) if self.ndim else self
-
-
-@function(package=False)
-def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Apply a Python function to each element, in place. Slow, and only for CPU tensors."""
-    return _apply(self, lambda value: callable(value))
-
-
-@function(package=False)
-def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Apply a Python function to each pair of elements of two tensors, in place. Slow."""
-    return _apply(self, callable, OPERATORS["expand"](tensor, self.shape))
-
-
-@function(package=False)
-def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Apply a Python function to the elements of three tensors, in place. Slow."""
-    return _apply(self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
-
-
-def _apply(self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
-    if self.requires_grad:
-        raise TypeError(
-            "apply_(), map_() and map2_() can't be called on a tensor that requires grad; use them on x.detach()"
-        )
-
-    def walk(*values: Any) -> Any:
-        return [walk(*parts) for parts in zip(*values)] if isinstance(values[0], list) else call(*values)
-
-    made = walk(self.tolist(), *(other.tolist() for other in others))
-    return self.copy_(_C.tensor_from_data(made, self.dtype, self.device).view(self.shape))
-
-
-@function(package=False)
-def resize_(self: Tensor, *sizes: Any, memory_format: memory_format | None = None) -> Tensor:
-    """Change the sizes in place. Existing elements keep their place in memory; new ones are
-    uninitialized.
-
-    Parameters
-    ----------
-    *sizes : int or sequence of int
-        The new sizes.
-    memory_format : memory_format, optional
-        The memory format afterwards; contiguous by default.
-
-    Raises
-    ------
-    RuntimeError
-        If the tensor requires grad, or a size is negative.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.tensor([1, 2, 3, 4, 5]).resize_(2, 2)
-    tensor([[1, 2],
-            [3, 4]])
-    """
-    if self.requires_grad:
-        raise RuntimeError("cannot resize variables that require grad")
-    size = tuple(python_operator.index(n) for n in sizes_of(sizes))
-    if any(n < 0 for n in size):
-        raise RuntimeError(f"resize_(): sizes must not be negative, but got {list(size)}")
-    needed = prod(size)
-    if needed * self.dtype.itemsize >= 2**63:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
-    if not needed and prod(max(n, 1) for n in size[1:]) >= 2**63:
-        raise RuntimeError(f"Stride calculation overflowed with sizes={list(size)}")
-    strides = strides_in(size, memory_format, "resize_")
-    held = self.untyped_storage().nbytes() // self.dtype.itemsize - self.storage_offset()
-    if needed > held:
-        grown = OPERATORS["empty"]((needed,), dtype=self.dtype, device=self.device)
-        if held > 0:
-            grown[:held].copy_(_as_strided(self.detach(), (held,), (1,), self.storage_offset()))
-        unset_memory(grown[max(held, 0) :])
-        self.data = _as_strided(grown, size, strides, 0)
-    else:
-        self.data = _as_strided(self.detach(), size, strides, self.storage_offset())
-    return self
-
-
-@function(package=False)
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """Change the sizes to those of another tensor; with ``candelabra.preserve_format`` also the
-    memory format.
-
-    Examples
-    --------
-    >>> import candelabra
-    >>> candelabra.arange(6).resize_as_(candelabra.ones(2, 2))
-    tensor([[0, 1],
-            [2, 3]])
-    """
-    if memory_format is _C.preserve_format:
-        memory_format = channels_last_of(the_template)
-    return resize_(self, the_template.shape, memory_format=memory_format)
 
 
 @function(package=False)
@@ -306,7 +234,7 @@ def share_memory_(self: Tensor) -> Tensor:
         If there is not enough shared memory.
     """
     if self.is_meta:
-        raise RuntimeError("share_memory_(): a tensor on the device meta has no memory")
+        raise RuntimeError("_share_fd_: only available on CPU: a tensor on the device meta has no memory")
     self.untyped_storage().share_memory_()
     return self
 

@@ -189,6 +189,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return f"{package}.{where}{TYPE_NAMES[self.dtype]}Tensor"
     if hasattr(dtype, "device_type"):  # candelabra.LongTensor and its relatives
         return to(self, dtype=dtype.dtype, device=dtype.device_type)
+    if dtype is _Tensor:
+        return to(self, _C.get_default_dtype(), device="cpu")
     if isinstance(dtype, str):
         where, _, wanted = dtype.rpartition(".")
         for known, name in TYPE_NAMES.items():

@@ -221,7 +221,9 @@ def histogram(
     _check_points(points, None if weight is None else reshape(weight, weight.numel()))
     if isinstance(bins, _Tensor):
         if range is not None:
-            raise TypeError("histogram(): range= goes with a number of bins, not with their edges")
+            raise TypeError(
+                "histogram() received an invalid combination of arguments: range= goes with a number of bins, not with their edges"
+            )
         _check_edges(bins, points, 0)
         edges = OPERATORS["clone"](bins.detach())
     else:

@@ -218,6 +218,8 @@ def quantile(
     points = q if isinstance(q, _Tensor) else _C.tensor_from_data(q, input.dtype, input.device)
     if points.ndim > 1:
         raise RuntimeError(f"quantile() q must be a scalar or 1D tensor, but got a tensor with {points.ndim} dims")
+    if points.dtype is not input.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if any_holds(OPERATORS["logical_not"]((points >= 0) & (points <= 1))):  # NaN compares unequal to itself
         if not isinstance(q, _Tensor):
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")

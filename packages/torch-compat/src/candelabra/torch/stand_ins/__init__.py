@@ -33,6 +33,7 @@ FILES = {
     "_functorch.vmap": "internals.functorch",
     "_guards": "internals.guards",
     "_prims_common": "internals.prims_common",
+    "_refs": "internals.references",
     "_subclasses.fake_tensor": "internals.fake_names",
     "_tensor_str": "internals.tensor_text",
     "_utils": "internals.common",

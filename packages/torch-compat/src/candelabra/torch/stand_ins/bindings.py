@@ -36,6 +36,7 @@ __all__ = [
     "_EnableTorchFunction",
     "_TorchFunctionState",
     "_are_functorch_transforms_active",
+    "_data_address",
     "_dispatch_has_kernel",
     "_dispatch_keys",
     "_get_dispatch_stack_at",
@@ -45,6 +46,7 @@ __all__ = [
     "_get_tracing_state",
     "_is_fwd_grad_enabled",
     "_is_alias_of",
+    "_is_cow_tensor",
     "_is_torch_function_all_disabled",
     "_is_torch_function_enabled",
     "_len_torch_dispatch_stack",
@@ -56,6 +58,7 @@ __all__ = [
     "_push_on_torch_dispatch_stack",
     "_push_on_torch_function_stack",
     "_set_fwd_grad_enabled",
+    "_storage_address",
     "_set_torch_function_state",
     "has_lapack",
     "has_mkl",
@@ -159,6 +162,23 @@ class _EnableTorchFunction:
 def _is_alias_of(first: Tensor, second: Tensor) -> bool:
     """Return whether two tensors have the same storage."""
     return first.untyped_storage()._cdata == second.untyped_storage()._cdata
+
+
+def _is_cow_tensor(tensor: Tensor) -> bool:
+    """Return whether a tensor shares memory that is copied before one writes to it."""
+    return _C.is_copy_on_write(tensor.untyped_storage())
+
+
+def _storage_address(tensor: Tensor) -> int:
+    """Return a number that is the same for all tensors on one memory."""
+    return tensor.untyped_storage()._cdata
+
+
+def _data_address(tensor: Tensor) -> int:
+    """Return the address of the first element, only to be compared: unlike ``data_ptr()`` it leaves
+    memory shared that is copied before it is written to.
+    """
+    return _C.storage_address(tensor.untyped_storage()) + tensor.storage_offset() * tensor.element_size()
 
 
 class _TorchFunctionState(enum.Enum):

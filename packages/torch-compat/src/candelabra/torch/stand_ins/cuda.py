@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import candelabra
 from candelabra import AcceleratorError
@@ -27,6 +28,16 @@ _STORAGES = {
     )
     for name, dtype in ((name, getattr(candelabra, of)) for of, name in CLASS_NAMES.items())
 }
+
+
+def _not_for_cuda(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Raise RuntimeError: only storages of the CPU are made in this way."""
+    raise RuntimeError("Not available for CUDA storage")
+
+
+for _kind in _STORAGES.values():
+    for _constructor in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename"):
+        setattr(_kind, _constructor, classmethod(_not_for_cuda))
 
 __all__ = ["CudaError", "DeferredCudaCallError", "_initialized", *_TYPES, *_STORAGES]
 globals().update(_TYPES | _STORAGES)

@@ -6,8 +6,43 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import candelabra
+from candelabra.amp.unscaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 
-__all__ = ["_assert_tensor_metadata", "_disable_dynamo", "_is_functional_tensor", "_segment_reduce"]
+__all__ = [
+    "_amp_foreach_non_finite_check_and_unscale_",
+    "_amp_update_scale_",
+    "_assert_async",
+    "_assert_tensor_metadata",
+    "_debug_has_internal_overlap",
+    "_disable_dynamo",
+    "_is_functional_tensor",
+    "_segment_reduce",
+]
+
+
+def _assert_async(input: candelabra.Tensor, assert_msg: str | None = None) -> None:
+    """Raise RuntimeError if the one element of a tensor is zero; accelerators are waited for."""
+    if input.numel() != 1:
+        many = "more than one value" if input.numel() else "no values"
+        raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+    if not bool(input):
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _debug_has_internal_overlap(self: candelabra.Tensor) -> int:
+    """Return 0 if no two elements of a tensor have one address, 1 if some have, and 2 where strides
+    do not tell at once.
+    """
+    expected = 1
+    for size, stride in sorted(zip(self.shape, self.stride(), strict=True), key=lambda entry: entry[1]):
+        if size == 1:
+            continue
+        if stride != expected:
+            break
+        expected *= size
+    else:
+        return 0
+    return 1 if any(size > 1 and not stride for size, stride in zip(self.shape, self.stride(), strict=True)) else 2
 
 
 def _assert_tensor_metadata(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import candelabra
@@ -27,7 +28,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """Scaling of gradients on the CPU; ``torch.amp.GradScaler("cpu", ...)`` is the same."""
+    """Scaling of gradients on the CPU, deprecated for ``torch.amp.GradScaler("cpu", ...)``."""
 
     def __init__(
         self,
@@ -37,4 +38,9 @@ class GradScaler(amp.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        warnings.warn(
+            '`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler("cpu", args...)` instead.',
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
