@@ -1,8 +1,8 @@
 """``__torch_dispatch__``: classes and modes that compute operators.
 
 A subclass of Tensor that defines the class method ``__torch_dispatch__(cls, func, types, args=(),
-kwargs=None)`` is given every operator that gets an object of it. `func` is the operator, as in
-``candelabra.ops``. It stands in a kernel's place: below autograd, which records the operator, and
+kwargs=None)`` is given every operator that gets an object of it. `func` is the operator, such as
+``candelabra.ops.aten.mul.Tensor``. It stands in a kernel's place: below autograd, which records the operator, and
 below functions made of operators. Subclasses without memory are made by
 ``Tensor._make_wrapper_subclass``.
 """
@@ -38,13 +38,13 @@ class TorchDispatchMode:
     >>> from candelabra.python_dispatch import TorchDispatchMode
     >>> class Names(TorchDispatchMode):
     ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-    ...         print(func.name)
+    ...         print(func)
     ...         return func(*args, **(kwargs or {}))
     >>> x = candelabra.ones(2, 2)
     >>> with Names():
     ...     y = x @ x + 1
-    mm
-    add
+    aten.mm.default
+    aten.add.Tensor
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

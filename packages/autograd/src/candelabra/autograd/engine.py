@@ -8,6 +8,7 @@ memory is the only limit on the length of the tape.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,9 @@ class _Census:
 _FIRST = -(1 << 62)
 
 
+_numbers = itertools.count()
+
+
 class Walk:
     """One backward pass over the tape."""
 
@@ -51,12 +55,17 @@ class Walk:
         "heap",
         "late",
         "needed",
+        "node",
+        "number",
         "pending",
         "roots",
     )
 
     def __init__(self, free: bool, create_graph: bool) -> None:
         self.free = free
+        self.number = next(_numbers)
+        #: The node that calls a program's code, of those that do.
+        self.node: Node | None = None
         self.create_graph = create_graph
         self.heap: list[int] = []
         #: By sequence number: the node, its gradient (a list for several results) and whether the
@@ -318,6 +327,7 @@ class Walk:
         several = node._outputs > 1
         arrived = list(grad) if several else [grad]
         hooks = node._hooks
+        packed = None
         if hooks is not None:
             for number, of_tensor in hooks.tensors.items():
                 if arrived[number] is not None:
@@ -338,7 +348,8 @@ class Walk:
             for hook in tuple(hooks.before.values()):
                 arrived = list(tape_hooks.call_node_hook(hook, tuple(arrived)))
             if hooks.prepare is not None:
-                hooks.prepare(node)
+                self.node = node
+                packed = hooks.prepare(node)
         gradient = arrived if several else arrived[0]
         if isinstance(node, PartNode) and hooks is None and not self.anomaly:
             self.add_part(node, arrived[0])
@@ -353,6 +364,8 @@ class Walk:
             check_gradients(node, made)
         if self.free:
             node._saved = None
+        elif packed is not None:
+            node._saved = packed
         if hooks is not None:
             for hook in tuple(hooks.after.values()):
                 made = tape_hooks.call_node_hook(hook, tuple(made), tuple(arrived))

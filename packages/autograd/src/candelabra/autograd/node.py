@@ -64,13 +64,13 @@ class Node:
 
     def _saved_value(self, name: str) -> Any:
         """Return a saved tensor; raise if it was freed or changed since."""
-        hooks = self._hooks
-        if hooks is not None and hooks.prepare is not None:
-            hooks.prepare(self)
         if self._saved is None:
             raise_freed(self)
         position = 2 * self._saved_names.index(name)
         tensor, version = self._saved[position : position + 2]
+        hooks = self._hooks
+        if hooks is not None and hooks.prepare is not None and position in hooks.prepare.histories:
+            tensor, version = hooks.prepare.entry(self, position), None
         if isinstance(tensor, Tensor) and version is not None and tensor._version != version:
             raise_modified(self, tensor, version, name == "result")
         return own_result(tensor, self) if name == "result" else tensor

@@ -136,7 +136,7 @@ def backward(
     computed = walk_back(roots, retain, create_graph, targets)
     assert computed is not None
     for target, grad in zip(map(_target_of, targets), computed, strict=True):
-        if grad is not None:
+        if grad is not None and target is not None:
             take_gradient(target, grad, create_graph, 0)
             of_leaf = target._hooks
             if of_leaf is not None and target.grad_fn is None:
@@ -149,15 +149,13 @@ def _check_targets(targets: tuple[Any, ...]) -> None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
 
 
-def _target_of(target: Any) -> Tensor:
-    """Return the tensor that a gradient is accumulated into."""
+def _target_of(target: Any) -> Tensor | None:
+    """Return the tensor that a gradient is accumulated into; None for the edge of no leaf."""
     if isinstance(target, Tensor):
         return target
     if isinstance(target.node, AccumulateGrad):
         return target.node.variable
-    raise RuntimeError(
-        "backward(inputs=...): a gradient edge has to be that of a leaf, for only a tensor has a grad to add to"
-    )
+    return None
 
 
 def grad(

@@ -8,7 +8,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import candelabra
 from candelabra import Tensor, pytree
 from candelabra.python_dispatch import TorchDispatchMode
 
@@ -90,16 +89,6 @@ def _is_listed(names: set[str], context: Any, operator: Any, *args: Any, **kwarg
     return CheckpointPolicy.MUST_SAVE if _name(operator) in names else CheckpointPolicy.PREFER_RECOMPUTE
 
 
-@functools.cache
-def _overload(name: str) -> Any:
-    """Return the overload of ATen's that a policy is told, or the operator if ATen has none."""
-    packet = getattr(candelabra.ops.aten, name, None)
-    if packet is None:
-        return getattr(candelabra.ops, name)
-    names = packet.overloads()
-    return getattr(packet, "default" if "default" in names else names[0])
-
-
 class _Mode(TorchDispatchMode):
     is_recompute = False
 
@@ -108,10 +97,10 @@ class _Mode(TorchDispatchMode):
         self.policy = policy
         self.kept = kept
 
-    def keeps(self, name: str, args: Any, kwargs: Any) -> bool:
+    def keeps(self, operator: Any, args: Any, kwargs: Any) -> bool:
         """Return whether the result of a call is kept."""
         context = SelectiveCheckpointContext(is_recompute=self.is_recompute)
-        found = self.policy(context, _overload(name), *args, **kwargs)
+        found = self.policy(context, operator, *args, **kwargs)
         return found is True or found in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
@@ -119,7 +108,7 @@ class _Keeping(_Mode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = _name(func)
-        if self.keeps(name, args, kwargs or {}):
+        if self.keeps(func, args, kwargs or {}):
             entries = pytree.tree_map(lambda x: (x.detach(), x._version) if isinstance(x, Tensor) else (x, 0), result)
             self.kept[name].append(entries)
         return result
@@ -134,7 +123,7 @@ class _Reusing(_Mode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = _name(func)
-        if not self.keeps(name, args, kwargs or {}):
+        if not self.keeps(func, args, kwargs or {}):
             return func(*args, **(kwargs or {}))
         if not self.kept[name]:
             raise RuntimeError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import candelabra.nn as nn
 from candelabra import Tensor, overrides, pytree
+from candelabra.library.aten_dispatch import operator_of
 from candelabra.python_dispatch import TorchDispatchMode
 
 from ..codegen import PyTreeCodeGen, PyTreeInfo
@@ -112,6 +113,7 @@ class ProxyMode(TorchDispatchMode):
         if func in self.decompositions:
             with self:
                 return self.decompositions[func](*args, **kwargs)
+        func = operator_of(func)
         node_args, node_kwargs = map_aggregate(args, self.argument), map_aggregate(kwargs, self.argument)
         result = func(*args, **kwargs)
         node = self.graph.call_function(func, node_args, node_kwargs)
