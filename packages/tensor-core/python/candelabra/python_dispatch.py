@@ -10,6 +10,7 @@ below functions made of operators. Subclasses without memory are made by
 from __future__ import annotations
 
 import contextlib
+from inspect import getattr_static
 
 from candelabra import _C
 from candelabra.composite.methods.tensor_protocol import tensor_on
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TorchDispatchMode",
+    "is_in_torch_dispatch_mode",
     "is_traceable_wrapper_subclass",
     "return_and_correct_aliasing",
     "transform_subclass",
@@ -51,6 +53,10 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self) -> TorchDispatchMode:
+        if isinstance(getattr_static(type(self), "__torch_dispatch__"), classmethod):
+            raise RuntimeError(
+                f"{type(self).__name__}'s __torch_dispatch__: classmethod is not supported, please make it a plain method"
+            )
         _C.push_torch_dispatch_mode(self)
         return self
 
@@ -77,6 +83,24 @@ def _get_current_dispatch_mode() -> TorchDispatchMode | None:
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
     return list(_C.torch_dispatch_modes())
+
+
+def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Return whether this thread is within a mode.
+
+    Parameters
+    ----------
+    include_infra_modes : bool
+        Whether modes that say so by `is_infra_mode` count.
+
+    Examples
+    --------
+    >>> from candelabra.python_dispatch import TorchDispatchMode, is_in_torch_dispatch_mode
+    >>> with TorchDispatchMode():
+    ...     is_in_torch_dispatch_mode()
+    True
+    """
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _C.torch_dispatch_modes())
 
 
 def _len_torch_dispatch_stack() -> int:

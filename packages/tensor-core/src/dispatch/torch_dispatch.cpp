@@ -97,6 +97,16 @@ Ref<> overload_of(Operator& op, PyObject* arguments, PyObject* keywords) {
   return owned(PyObject_Vectorcall(choose, values, std::size(values), nullptr));
 }
 
+// What a handler returned for operators that return tensors; None stands for a tensor that is undefined.
+Ref<> checked(const Operator& op, Ref<> result) {
+  PyObject* const value = result.get();
+  const bool fits = is_tensor(value) || value == Py_None || PyTuple_Check(value) || PyList_Check(value) ||
+                    PyNumber_Check(value) || op.schema.result_names.empty();
+  check(fits, PyExc_RuntimeError, "Unable to cast Python instance of type ", Py_TYPE(value)->tp_name,
+        ", which __torch_dispatch__ returned for ", op.schema.name, ", to a Tensor");
+  return result;
+}
+
 Dims dims_of(PyObject* sequence) {
   const Ref<> entries = owned(PySequence_Fast(sequence, "_make_wrapper_subclass(): sizes and strides are sequences"));
   Dims dims;
@@ -160,11 +170,11 @@ std::optional<Ref<>> call_torch_dispatch(Operator& op, const Given& given) {
   if (!modes.is_empty()) {
     const InnermostMode innermost(modes);
     Ref<> result = ask(innermost.get(), function, types.get(), arguments.get(), keywords.get());
-    if (result.get() != Py_NotImplemented) return result;
+    if (result.get() != Py_NotImplemented) return checked(op, std::move(result));
   }
   for (const Ref<>& object : classes) {
     Ref<> result = ask(object.get(), function, types.get(), arguments.get(), keywords.get());
-    if (result.get() != Py_NotImplemented) return result;
+    if (result.get() != Py_NotImplemented) return checked(op, std::move(result));
   }
   raise(PyExc_TypeError, "Multiple dispatch failed for 'candelabra.ops.", op.schema.name,
         "'; all __torch_dispatch__ handlers returned NotImplemented");

@@ -255,9 +255,10 @@ TensorRef empty_strided(std::span<const int64_t> sizes, std::span<const int64_t>
 
 TensorRef make_view(TensorObject* self, Dims sizes, Dims strides, int64_t offset) {
   TensorRef view = make_tensor(retain(self->storage), self->dtype, std::move(sizes), std::move(strides), offset);
+  view->inference = self->inference;
+  if (self->inference) return view;  // no tape follows its base
   view->base = Py_NewRef(self->base ? self->base : as_object(self));
   view->history = as_tensor(view->base)->history;
-  view->inference = self->inference;
   view->unrecorded_view = self->unrecorded_view || !grad_mode.enabled || grad_mode.inference;
   view->one_of_views = self->one_of_views;
   track(view.get());

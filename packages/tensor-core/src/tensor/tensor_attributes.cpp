@@ -24,7 +24,7 @@ PyObject* none_or(PyObject* object) {
 }
 
 int not_deletable(const char* name) {
-  PyErr_Format(PyExc_AttributeError, "cannot delete '%s' of a Tensor", name);
+  PyErr_Format(PyExc_RuntimeError, "cannot delete '%s' of a Tensor", name);
   return -1;
 }
 

@@ -46,6 +46,7 @@ class Walk:
 
     __slots__ = (
         "__weakref__",
+        "accumulates",
         "anomaly",
         "callbacks",
         "captures",
@@ -63,6 +64,8 @@ class Walk:
 
     def __init__(self, free: bool, create_graph: bool) -> None:
         self.free = free
+        #: Whether gradients that are captured are accumulated afterwards.
+        self.accumulates = False
         self.number = next(_numbers)
         #: The node that calls a program's code, of those that do.
         self.node: Node | None = None
@@ -340,13 +343,18 @@ class Walk:
                 if (node._sequence, number) in self.captures:
                     self.captures[node._sequence, number] = part
         edges = node.all_edges()
+        is_last = False
         if self.needed is not None:
             edges = tuple(edge if self.is_needed(edge) else None for edge in edges)
-            if not any(edge is not None for edge in edges):
+            is_last = not any(edge is not None for edge in edges)
+            if is_last and not self.accumulates:
                 return
         if hooks is not None:
             for hook in tuple(hooks.before.values()):
                 arrived = list(tape_hooks.call_node_hook(hook, tuple(arrived)))
+        if is_last:
+            return
+        if hooks is not None:
             if hooks.prepare is not None:
                 self.node = node
                 packed = hooks.prepare(node)
@@ -391,13 +399,13 @@ class Walk:
         of_leaf = leaf._hooks
         if of_leaf is not None:
             grad = tape_hooks.call_tensor_hooks(of_leaf.tensor, grad)
+        accumulate = None if of_leaf is None else of_leaf.active_node()
+        if accumulate is not None and (self.captures is None or self.accumulates):
+            for hook in tuple(accumulate.before.values()):
+                (grad,) = tape_hooks.call_node_hook(hook, (grad,))
         if self.captures is not None:
             self.captures[id(leaf)] = grad
             return
-        accumulate = of_leaf.active_node()
-        if accumulate is not None:
-            for hook in tuple(accumulate.before.values()):
-                (grad,) = tape_hooks.call_node_hook(hook, (grad,))
         take_gradient(leaf, grad, self.create_graph, HELD_BY_ENGINE + 1)
         call_accumulated_hooks(leaf, of_leaf)
         if accumulate is not None:
@@ -481,6 +489,7 @@ def walk_back(
     retain_graph: bool,
     create_graph: bool,
     inputs: Sequence[Any] | None = None,
+    accumulates: bool = False,
 ) -> list[Tensor | None] | None:
     """Run a backward pass from `roots`, pairs of an edge and its incoming gradient.
 
@@ -491,6 +500,7 @@ def walk_back(
         case gradients are accumulated into leaves.
     """
     walk = Walk(not retain_graph, create_graph)
+    walk.accumulates = accumulates
     if inputs is None:
         for edge, grad in roots:
             walk.roots.append(edge)

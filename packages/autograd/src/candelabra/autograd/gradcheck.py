@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from .leaves import computes_operators
 from .walks import grad as compute_grad
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: 
         axis.
     """
     # The data of a class that computes operators itself are where its `detach` says.
-    data = target.detach() if hasattr(type(target), "__torch_dispatch__") else target.data
+    data = target.detach() if computes_operators(target) else target.data
     memory = data.as_strided(target.shape, target.stride(), target.storage_offset())
     columns: list[list[Tensor]] = []
     directions = [1.0, 1j] if target.is_complex() else [1.0]

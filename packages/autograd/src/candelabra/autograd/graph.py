@@ -78,6 +78,11 @@ class _Packed(NamedTuple):
     unpack: Callable[[Any], Tensor]
 
 
+def are_saved_tensors_hooks_enabled() -> bool:
+    """Return whether :class:`saved_tensors_hooks` may be entered on this thread."""
+    return _packing.refusal is None
+
+
 def pack(tensor: Tensor) -> _Packed | None:
     """Pass a tensor to be saved through the innermost hook; return None without hooks."""
     if not _packing.stack:
@@ -193,7 +198,9 @@ class SavedTensor:
 
     def __init__(self, node: Node | None = None, position: int = 0) -> None:
         if node is None:
-            raise TypeError("SavedTensor: No constructor defined! Nodes make them: grad_fn._raw_saved_self")
+            raise RuntimeError(
+                "Trying to create a SavedTensor object from Python is forbidden: nodes have them, as grad_fn._raw_saved_self"
+            )
         self._node, self._position = node, position
 
     def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:

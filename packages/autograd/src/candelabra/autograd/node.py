@@ -120,6 +120,22 @@ class Node:
         """A tuple with one entry per output."""
         return (None,) * self._outputs
 
+    def __call__(self, *gradients: Any) -> Any:
+        """Return the gradients of the inputs, given those of the results."""
+        if len(gradients) != self._outputs:
+            raise TypeError(f"{self.name()} expected {self._outputs} arguments, got {len(gradients)} arguments instead")
+        hooks = self._hooks
+        packed = None if hooks is None or hooks.prepare is None else hooks.prepare(self)
+        try:
+            gradient = list(gradients) if self._outputs > 1 else gradients[0]
+            if self._single:
+                return self.backward(gradient)
+            made = tuple(self.backward(gradient, self.all_edges()))
+        finally:
+            if packed is not None:
+                self._saved = packed
+        return made[0] if len(made) == 1 else made
+
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node's gradients are computed.
 

@@ -9,6 +9,7 @@ from candelabra import _C, Tensor
 
 from .engine import Walk, edge_of, walk_back
 from .fitting import fit, like
+from .hooks import call_node_hook
 from .leaves import call_accumulated_hooks, take_gradient
 from .node import AccumulateGrad, Edge
 
@@ -133,7 +134,7 @@ def backward(
         walk_back(roots, retain, create_graph)
         return
     _check_targets(targets)
-    computed = walk_back(roots, retain, create_graph, targets)
+    computed = walk_back(roots, retain, create_graph, targets, accumulates=True)
     assert computed is not None
     for target, grad in zip(map(_target_of, targets), computed, strict=True):
         if grad is not None and target is not None:
@@ -141,6 +142,9 @@ def backward(
             of_leaf = target._hooks
             if of_leaf is not None and target.grad_fn is None:
                 call_accumulated_hooks(target, of_leaf)
+                accumulate = of_leaf.active_node()
+                for hook in () if accumulate is None else tuple(accumulate.after.values()):
+                    call_node_hook(hook, (), (grad,))
 
 
 def _check_targets(targets: tuple[Any, ...]) -> None:

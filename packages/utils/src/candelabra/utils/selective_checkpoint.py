@@ -8,7 +8,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import candelabra
 from candelabra import Tensor, pytree
+from candelabra.library.aten import OpOverload, OpOverloadPacket
 from candelabra.python_dispatch import TorchDispatchMode
 
 Policy = Callable[..., Any]
@@ -58,6 +60,8 @@ def create_selective_checkpoint_contexts(
     ------
     TypeError
         If it is neither a list nor a function.
+    ValueError
+        If an element of the list is no operator.
 
     Examples
     --------
@@ -70,6 +74,8 @@ def create_selective_checkpoint_contexts(
     True
     """
     if isinstance(policy_fn_or_list, list | tuple):
+        for operator in policy_fn_or_list:
+            _check_overload(operator)
         policy: Policy = functools.partial(_is_listed, {_name(operator) for operator in policy_fn_or_list})
     elif callable(policy_fn_or_list):
         policy = policy_fn_or_list
@@ -77,6 +83,15 @@ def create_selective_checkpoint_contexts(
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict[str, deque[Any]] = defaultdict(deque)
     return _Keeping(policy, kept), _Reusing(policy, kept, allow_cache_entry_mutation)
+
+
+def _check_overload(operator: Any) -> None:
+    if isinstance(operator, (OpOverload, candelabra._C.Operator)):
+        return
+    message = f"Expected op in `op_list` to be an OpOverload but got: {operator} of type {type(operator)}."
+    if isinstance(operator, OpOverloadPacket):
+        message += " Please update the OpOverloadPacket to a specific OpOverload: torch.ops.aten.add to torch.ops.aten.add.Tensor."
+    raise ValueError(message)
 
 
 def _name(operator: Any) -> str:

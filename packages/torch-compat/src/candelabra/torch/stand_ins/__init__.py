@@ -20,7 +20,10 @@ __all__ = ["FILES", "counterpart", "names", "submodules"]
 FILES = {
     "": "package",
     "_C": "bindings",
+    "_C._autograd": "internals.autograd_names",
+    "_C._functions": "internals.engine_functions",
     "_C._functorch": "internals.functorch",
+    "_C._profiler": "internals.traceback_names",
     "__config__": "configuration",
     "__future__": "settings.future_behavior",
     "_custom_ops": "operators.custom_ops",
@@ -31,6 +34,8 @@ FILES = {
     "_dynamo.utils": "internals.dynamo",
     "_export.wrappers": "internals.export_wrappers",
     "_functorch.vmap": "internals.functorch",
+    "_higher_order_ops.cond": "internals.conditional",
+    "_vmap_internals": "internals.vmap_names",
     "_guards": "internals.guards",
     "_prims_common": "internals.prims_common",
     "_subclasses.fake_tensor": "internals.fake_names",
@@ -113,7 +118,7 @@ FILES = {
 }
 _PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
 #: Modules without names, which libraries import and ask later.
-_EMPTY = {"_export", "_functorch", "onnx.symbolic_opset11"}
+_EMPTY = {"_export", "_functorch", "_higher_order_ops", "onnx.symbolic_opset11"}
 #: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
 _KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS, *_EMPTY}
 #: Modules whose import raises.
