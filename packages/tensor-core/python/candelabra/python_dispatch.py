@@ -2,8 +2,8 @@
 
 A subclass of Tensor that defines the class method ``__torch_dispatch__(cls, func, types, args=(),
 kwargs=None)`` is given every operator that gets an object of it. `func` is the operator, such as
-``candelabra.ops.aten.mul.Tensor``. It stands in a kernel's place: below autograd, which records the operator, and
-below functions made of operators. Subclasses without memory are made by
+``candelabra.ops.aten.mul.Tensor``. It stands in a kernel's place: below autograd, which records the
+operator, and below functions made of operators. Subclasses without memory are made by
 ``Tensor._make_wrapper_subclass``.
 """
 

@@ -87,7 +87,7 @@ Ref<> ask(PyObject* object, PyObject* op, PyObject* types, PyObject* arguments, 
   return owned(PyObject_Vectorcall(method.get(), values, std::size(values), nullptr));
 }
 
-// What the protocol names the operator: an overload of ATen's; the operator itself if ATen has none.
+// What the protocol names the operator: an overload of ATen's, or the operator if ATen has none.
 Ref<> overload_of(Operator& op, PyObject* arguments, PyObject* keywords) {
   static PyObject* const choose = [] {
     const Ref<> module = owned(PyImport_ImportModule("candelabra.library.aten_dispatch"));
@@ -97,7 +97,7 @@ Ref<> overload_of(Operator& op, PyObject* arguments, PyObject* keywords) {
   return owned(PyObject_Vectorcall(choose, values, std::size(values), nullptr));
 }
 
-// What a handler returned for operators that return tensors; None stands for a tensor that is undefined.
+// What a handler returned for operators that return tensors. None stands for an undefined one.
 Ref<> checked(const Operator& op, Ref<> result) {
   PyObject* const value = result.get();
   const bool fits = is_tensor(value) || value == Py_None || PyTuple_Check(value) || PyList_Check(value) ||
@@ -142,8 +142,8 @@ PyObject* set_enabled(PyObject*, PyObject* enabled) {
 PyObject* call_disabled(PyObject*, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   PyObject *function, *types, *values = nullptr, *given = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|OO:__torch_dispatch__", const_cast<char**>(names), &function,
-                                   &types, &values, &given))
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|OO:__torch_dispatch__", const_cast<char**>(names),
+                                   &function, &types, &values, &given))
     return nullptr;
   return guarded<>(failure, [&] {
     const Ref<> positional = owned(values ? PySequence_Tuple(values) : PyTuple_New(0));
@@ -285,8 +285,8 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* arguments, PyObject* keywor
 
 bool init_torch_dispatch(PyObject* module) {
   disabled_implementation = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
-  return disabled_implementation && PyObject_SetAttr(reinterpret_cast<PyObject*>(tensor_type), protocol.get(),
-                                                     disabled_implementation) == 0;
+  return disabled_implementation &&
+         PyObject_SetAttr(reinterpret_cast<PyObject*>(tensor_type), protocol.get(), disabled_implementation) == 0;
 }
 
 PyMethodDef torch_dispatch_functions[] = {

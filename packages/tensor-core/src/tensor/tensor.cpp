@@ -76,6 +76,8 @@ void tensor_dealloc(PyObject* self) {
   Py_TRASHCAN_BEGIN(self, tensor_dealloc);
   TensorObject* tensor = as_tensor(self);
   if (tensor->weakrefs) PyObject_ClearWeakRefs(self);
+  if (any_swapped.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_number(tensor);
   tensor_clear(self);
   Py_CLEAR(tensor->shape);
   if (tensor->storage) release(std::exchange(tensor->storage, nullptr));

@@ -354,10 +354,9 @@ class Walk:
                 arrived = list(tape_hooks.call_node_hook(hook, tuple(arrived)))
         if is_last:
             return
-        if hooks is not None:
-            if hooks.prepare is not None:
-                self.node = node
-                packed = hooks.prepare(node)
+        if hooks is not None and hooks.prepare is not None:
+            self.node = node
+            packed = hooks.prepare(node)
         gradient = arrived if several else arrived[0]
         if isinstance(node, PartNode) and hooks is None and not self.anomaly:
             self.add_part(node, arrived[0])

@@ -11,27 +11,14 @@ import candelabra
 from candelabra import Tensor
 
 from .anomaly import annotate, is_anomaly_enabled
-from .fitting import fit, like
 from .engine import current_walk
-from .graph import SavedTensor, history_of, pack, reconnected, transformation_depth, unpack
+from .fitting import fit, like
+from .graph import SavedByFunction, SavedTensor, history_of, pack, reconnected, transformation_depth, unpack
 from .inplace import rebase
 from .node import FREED, MultiNode, next_sequence, own_result, raise_modified
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class _SavedOfFunction(SavedTensor):
-    """A tensor that a custom function has saved: an entry is (kind, tensor, version)."""
-
-    __slots__ = ()
-
-    def _tensor_of(self, entry: Any) -> Any:
-        return type(entry[1][0]) if entry[2] == "packed" else entry[1]
-
-    def _replaced(self, entry: Any, packed: Any, tensor: Tensor) -> Any:
-        own = isinstance(entry[0], int)
-        return (entry[0], (packed, None if own else history_of(tensor)), "packed")
 
 
 class FunctionNode(MultiNode):
@@ -134,14 +121,12 @@ class FunctionNode(MultiNode):
         """The tensors of :meth:`save_for_backward`, for hooks."""
         if self._saved is None:
             raise RuntimeError(FREED)
-        return tuple(_SavedOfFunction(self, position) for position in range(len(self._saved)))
+        return tuple(SavedByFunction(self, position) for position in range(len(self._saved)))
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """A deprecated name of :attr:`saved_tensors`."""
-        warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
-        )
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
 
     def name(self) -> str:
@@ -381,9 +366,7 @@ def run_forward(
     ), node
 
 
-def _with_defaults(
-    function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[Any, ...]:
+def _with_defaults(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
     """Return all arguments of ``forward`` by position, as ``setup_context`` gets them."""
     if not keywords and getattr(function.forward, "__defaults__", None) is None:
         return arguments

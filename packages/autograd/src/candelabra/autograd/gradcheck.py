@@ -92,11 +92,23 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: 
             element.copy_(old - eps * direction)
             below = [value.detach().clone() for value in _all_outputs(fn(*inputs))]
             element.copy_(old)
+            _check_perturbed(above, below)
             made.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(above, below, strict=True)])
         columns.append(made[0] if len(made) == 1 else [_pair(real, imag) for real, imag in zip(*made, strict=True)])
     if not columns:
         return []
     return [candelabra.stack([column[number] for column in columns]) for number in range(len(columns[0]))]
+
+
+def _check_perturbed(above: list[Tensor], below: list[Tensor]) -> None:
+    """Raise unless outputs have the same shapes and dtypes wherever the function is computed."""
+    for a, b in zip(above, below, strict=True):
+        for what, first, second in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
+            if first != second:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed on index 0, but got: "
+                    f"{what}s {first} and {second}."
+                )
 
 
 def _pair(real: Tensor, imag: Tensor) -> Tensor:
@@ -236,7 +248,7 @@ def gradcheck(
     True
     """
     if not (check_forward_ad or check_backward_ad):
-        raise ValueError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_undefined_grad and not check_backward_ad:
         check_undefined_grad = False
     if check_batched_grad and not check_backward_ad:

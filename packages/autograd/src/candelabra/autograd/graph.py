@@ -244,6 +244,22 @@ class SavedTensor:
         return packed
 
 
+class SavedByFunction(SavedTensor):
+    """A tensor that a custom function has saved: an entry is (kind, tensor, version)."""
+
+    __slots__ = ()
+
+    def _tensor_of(self, entry: Any) -> Any:
+        return _Packed if entry[2] == "packed" else entry[1]
+
+    def _replaced(self, entry: Any, packed: _Packed, tensor: Tensor) -> Any:
+        own = isinstance(entry[0], int)
+        return (entry[0], (packed, None if own else history_of(tensor)), "packed")
+
+
+Node._saved_tensor = SavedTensor
+
+
 class Restored(SingleNode):
     """The history of an unpacked leaf: gradients pass through to the leaf."""
 

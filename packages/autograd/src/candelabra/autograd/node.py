@@ -61,6 +61,8 @@ class Node:
     _is_part = False
     #: Names of the tensors in `_saved`, which alternates tensors and versions.
     _saved_names: tuple[str, ...] = ()
+    #: Makes the :class:`~.graph.SavedTensor` of a node and a position in `_saved`.
+    _saved_tensor: Callable[[Node, int], Any]
 
     def _saved_value(self, name: str) -> Any:
         """Return a saved tensor; raise if it was freed or changed since."""

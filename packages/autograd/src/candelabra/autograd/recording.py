@@ -307,9 +307,7 @@ def _show_saved(node_class: Any) -> None:
         return property(lambda node: node._saved_value(name))
 
     def raw(position: int) -> property:
-        from .graph import SavedTensor
-
-        return property(lambda node: SavedTensor(node, position))
+        return property(lambda node: node._saved_tensor(node, position))
 
     def value(slot: str) -> property:
         return property(lambda node: getattr(node, slot))

@@ -140,7 +140,12 @@ class _Reusing(_Mode):
         name = _name(func)
         if not self.keeps(func, args, kwargs or {}):
             return func(*args, **(kwargs or {}))
-        if not self.kept[name]:
+        if name in self.kept and not self.kept[name]:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
+                "activation checkpoint."
+            )
+        if name not in self.kept:
             raise RuntimeError(
                 f"{name} encountered during backward, but not found in storage: the recomputation differs"
             )

@@ -76,6 +76,8 @@ FILES = {
     "jit.annotations": "internals.jit_annotations",
     "library": "operators.library_names",
     "mps": "absent_device",
+    "multiprocessing.reductions": "internals.storage_references",
+    "nested._internal.nested_tensor": "internals.nested_names",
     "nn": "nn.package",
     "nn.attention": "nn.attention",
     "nn.common_types": "nn.common_types",
@@ -97,6 +99,7 @@ FILES = {
     "utils._contextlib": "internals.contextlib_names",
     "utils._cxx_pytree": "optree",
     "utils._device": "internals.device_context",
+    "utils._dtype_abbrs": "internals.dtype_texts",
     "utils._foreach_utils": "internals.foreach_names",
     "utils._pytree": "pytree",
     "utils._traceback": "internals.tracebacks",
@@ -118,7 +121,7 @@ FILES = {
 }
 _PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
 #: Modules without names, which libraries import and ask later.
-_EMPTY = {"_export", "_functorch", "_higher_order_ops", "onnx.symbolic_opset11"}
+_EMPTY = {"_export", "_functorch", "_higher_order_ops", "nested", "nested._internal", "onnx.symbolic_opset11"}
 #: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
 _KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS, *_EMPTY}
 #: Modules whose import raises.

@@ -183,9 +183,7 @@ class _WeakTensorRef:
 def _dispatch_isTensorSubclassLike(tensor: Tensor) -> bool:
     """Return whether the class of a tensor, a mode or a transform may compute its operators."""
     found = getattr(type(tensor), "__torch_dispatch__", None)
-    return (
-        found is not None and found is not _C._disabled_torch_dispatch_impl
-    ) or bool(_C.torch_dispatch_modes())
+    return (found is not None and found is not _C._disabled_torch_dispatch_impl) or bool(_C.torch_dispatch_modes())
 
 
 def _walk() -> Any:
@@ -215,8 +213,8 @@ def _will_engine_execute_node(node: Any) -> bool:
     RuntimeError
         If none is running, or the argument is no node.
     """
-    from candelabra.autograd.graph import GradientEdge
     from candelabra.autograd.engine import edge_of
+    from candelabra.autograd.graph import GradientEdge
 
     walk = _walk()
     if walk is None:
