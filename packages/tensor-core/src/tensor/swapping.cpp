@@ -1,6 +1,8 @@
 // Exchanging what two tensors are, as torch.utils.swap_tensors() does: the Python objects stay.
 #include <unordered_map>
 
+#include "python/errors.hpp"
+#include "tensor/tensor.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
