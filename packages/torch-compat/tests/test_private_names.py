@@ -61,7 +61,7 @@ def test_tracebacks(torch):
     from torch.utils import _traceback
 
     captured = _traceback.CapturedTraceback.extract()
-    assert "test_gathered_tracebacks" in captured.format()[-1]
+    assert "test_tracebacks" in captured.format()[-1]
     captured.cleanup()
     assert _traceback.CapturedTraceback.format_all([captured])[0] == captured.format()
     with pytest.raises(ZeroDivisionError) as raised:

@@ -395,7 +395,6 @@ class Overloads(TorchDispatchMode):
         (lambda x: x.mean(0), "mean.dim"),
         (lambda x: x.amax(), "amax.default"),
         (lambda x: x.prod(1), "prod.dim_int"),
-        (lambda x: candelabra.max(x, 1), "max.dim"),
         (lambda x: x.squeeze(0), "squeeze.dim"),
         (lambda x: x.clamp(0, 1), "clamp.default"),
         (lambda x: x.view(6), "view.default"),

@@ -36,10 +36,6 @@ def _by_filled_value(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     return "int_Tensor" if _is_tensor(args, 3) else "int_Scalar"
 
 
-def _by_source(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    return "src" if _is_tensor(args, 3) else "value"
-
-
 def _by_rounding(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     return "Tensor_mode" if kwargs.get("rounding_mode") is not None else "Tensor"
 
@@ -57,10 +53,6 @@ def _by_dims(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     return "default" if dim is None else "dim" if isinstance(dim, int) else "dims"
 
 
-def _by_dim_or_operand(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    return "other" if _is_tensor(args, 1) else _by_dim("dim")(args, kwargs)
-
-
 def _by_bound(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     bounds = [*args[1:3], kwargs.get("min"), kwargs.get("max")]
     return "Tensor" if any(isinstance(bound, _C.Tensor) for bound in bounds) else "default"
@@ -69,22 +61,21 @@ def _by_bound(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
 #: Rules by name: an in-place operator has that of its functional one. Numbers are tensors to the
 #: operators of arithmetic, as their first overload takes both.
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne", "bitwise_and", "bitwise_or", "bitwise_xor", "fmod", "remainder"), _by_operand),
+    **dict.fromkeys(
+        ("eq", "ge", "gt", "le", "lt", "ne", "bitwise_and", "bitwise_or", "bitwise_xor", "fmod", "remainder"), _by_operand
+    ),
     **dict.fromkeys(("add", "copysign", "mul", "sub", "xlogy"), lambda args, kwargs: "Tensor"),
-    **dict.fromkeys(("pow", "float_power"), _by_both_operands),
     **dict.fromkeys(("lerp", "masked_fill"), _by_value),
     **dict.fromkeys(("all", "any", "squeeze"), _by_dims),
-    **dict.fromkeys(("max", "min"), _by_dim_or_operand),
-    **dict.fromkeys(("mean", "median", "nanmedian"), _by_dim("dim")),
-    **dict.fromkeys(("std", "var", "std_mean", "var_mean"), lambda args, kwargs: "correction"),
-    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), _by_bound),
+    **dict.fromkeys(("std", "var"), lambda args, kwargs: "correction"),
+    "clamp": _by_bound,
     "div": _by_rounding,
-    "fill": _by_operand,
     "index_fill": _by_filled_value,
+    "mean": _by_dim("dim"),
+    "pow": _by_both_operands,
     "prod": _by_dim("dim_int"),
-    "scatter": _by_source,
+    "scatter": lambda args, kwargs: "src",
     "sum": _by_dim("dim_IntList"),
-    "view": lambda args, kwargs: "dtype" if isinstance(_dim(args, kwargs), _C.dtype) else "default",
 }  # fmt: skip
 #: Overloads of TorchScript, which no tensor takes.
 _OF_NUMBERS = frozenset({"int", "float", "float_float", "Scalar_Scalar", "Scalar"})
