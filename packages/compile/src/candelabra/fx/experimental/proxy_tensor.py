@@ -110,10 +110,12 @@ class ProxyMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = {} if kwargs is None else kwargs
-        if func in self.decompositions:
-            with self:
-                return self.decompositions[func](*args, **kwargs)
-        func = operator_of(func)
+        overload, func = func, operator_of(func)
+        # A table has operators, or overloads of them.
+        for known in (overload, func):
+            if known in self.decompositions:
+                with self:
+                    return self.decompositions[known](*args, **kwargs)
         node_args, node_kwargs = map_aggregate(args, self.argument), map_aggregate(kwargs, self.argument)
         result = func(*args, **kwargs)
         node = self.graph.call_function(func, node_args, node_kwargs)
