@@ -257,3 +257,17 @@ def test_short_names_of_dtypes(torch):
     expected = {"float32": "f32", "bfloat16": "bf16", "complex64": "c64", "int8": "i8", "uint16": "u16", "bool": "b8"}
     expected["float8_e4m3fn"] = "f8e4m3fn"
     assert {name: dtype_abbrs[getattr(torch, name)] for name in expected} == expected
+
+
+def test_warnings_are_hidden(torch):
+    from torch._logging import _internal, hide_warnings
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with hide_warnings(_internal.safe_grad_filter):
+            warnings.warn("The .grad attribute of a Tensor that is no leaf", stacklevel=1)
+            warnings.warn("another", stacklevel=1)
+        with hide_warnings(_internal.user_warning_filter):
+            warnings.warn("not this one", UserWarning, stacklevel=1)
+            warnings.warn("old", DeprecationWarning, stacklevel=1)
+    assert [str(warning.message) for warning in shown] == ["another", "old"]

@@ -37,6 +37,8 @@ FILES = {
     "_higher_order_ops.cond": "internals.conditional",
     "_vmap_internals": "internals.vmap_names",
     "_guards": "internals.guards",
+    "_logging": "internals.warning_filters",
+    "_logging._internal": "internals.warning_filters",
     "_prims_common": "internals.prims_common",
     "_subclasses.fake_tensor": "internals.fake_names",
     "_tensor_str": "internals.tensor_text",
