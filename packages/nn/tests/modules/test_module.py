@@ -376,6 +376,15 @@ def test_subclasses_may_register_buffers_without_persistence():
         module.other = nn.Buffer(candelabra.ones(1), persistent=False)
 
 
+def test_a_gradient_is_converted_in_place():
+    layer = nn.Linear(2, 2)
+    layer(candelabra.ones(1, 2)).sum().backward()
+    grad = layer.weight.grad
+    layer.double()
+    assert layer.weight.grad is grad
+    assert grad.dtype is candelabra.float64
+
+
 # ---- conversions that swap parameters with new ones
 
 

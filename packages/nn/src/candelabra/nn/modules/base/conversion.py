@@ -67,7 +67,9 @@ class Conversion:
             if new is not parameter:
                 parameter.data = new
             if grad is not None:
-                parameter.grad = grad if new_grad is grad else new_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
+                if new_grad is not grad:
+                    grad.data = new_grad
+                parameter.grad = grad
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 # An uninitialized buffer must keep its class.

@@ -1,4 +1,4 @@
-"""``torch.nested._internal.nested_tensor``: what is known of nested tensors, of which there are none."""
+"""``torch.nested._internal.nested_tensor``: what is known of nested tensors; there are none."""
 
 from __future__ import annotations
 
