@@ -581,7 +581,7 @@ def torch_suite(session: nox.Session) -> None:
     if "--record" in session.posargs:
         session.install("torch==2.13.0", "--index-url", "https://download.pytorch.org/whl/cpu")
     else:
-        install(session, list(dict.fromkeys([*TEST_PACKAGES["torch-compat"], "compile"])))
+        install(session, list(dict.fromkeys([*TEST_PACKAGES["torch-compat"], "compile", "distributed"])))
     page = [] if session.posargs else ["--write", str(ROOT / "docs" / "results" / "parity_suite.md")]
     session.run("python", str(folder), *page, *session.posargs)
 

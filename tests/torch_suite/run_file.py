@@ -115,9 +115,12 @@ def aliases(module: types.ModuleType) -> Iterator[tuple[str, str]]:
     made = module.get_testing_overrides()
     resolved = {torch.overrides.resolve_name(function): function for function in made}
     places = (
-        torch, torch.Tensor, torch.fft, torch.functional, torch.linalg, torch.nn.functional, torch.nn.init, torch.special,
+        torch, torch.Tensor, torch.distributed, torch.fft, torch.functional, torch.linalg, torch.nn.functional, torch.nn.init,
+        torch.special,
     )  # fmt: skip
     for place in places:
+        # PyTorch's tests have the module that defines the collectives in their names.
+        module_of_test = "distributed_distributed_c10d_" if place is torch.distributed else ""
         lazy = {
             name.rpartition(".")[2] for name in resolved if name and name.count(".") == place.__name__.count(".") + 1
         }
@@ -138,7 +141,8 @@ def aliases(module: types.ModuleType) -> Iterator[tuple[str, str]]:
             else:
                 owner = "Tensor" if module.is_tensor_method_or_property(found) else found.__module__
             test = f"test_{owner.replace('.', '_')}_{found.__name__}" if owner else f"test_{found.__name__}"
-            yield f"TestTorchFunctionOverride.test_torch_{name}{suffix}", f"TestTorchFunctionOverride.{test}"
+            of_pytorch = f"test_torch_{module_of_test}{name}{suffix}"
+            yield f"TestTorchFunctionOverride.{of_pytorch}", f"TestTorchFunctionOverride.{test}"
 
 
 class SparseChecks:

@@ -145,11 +145,11 @@ def test_sequential():
     chain = [candelabra.sin, candelabra.exp, candelabra.cos, candelabra.tanh, candelabra.sigmoid]
     for segments in (1, 2, 3, 5):
         x.grad = None
-        checkpoint_sequential(chain, segments, x).sum().backward()
+        checkpoint_sequential(chain, segments, x, use_reentrant=False).sum().backward()
         expected = autograd.grad(x.sin().exp().cos().tanh().sigmoid().sum(), x)[0]
         assert x.grad.tolist() == pytest.approx(expected.tolist())
     with pytest.raises(ValueError, match="segments has to be between 1 and 5"):
-        checkpoint_sequential(chain, 6, x)
+        checkpoint_sequential(chain, 6, x, use_reentrant=False)
 
 
 def test_the_second_computation_stops_when_it_has_what_is_needed():
@@ -211,3 +211,42 @@ def test_reentrant_checkpoints_of_a_function_that_returns_its_input():
     x = candelabra.ones(2, requires_grad=True)
     checkpoint(lambda t, other: t if other is None else t + other, x, None, use_reentrant=True).sum().backward()
     assert x.grad.tolist() == [1, 1]
+
+
+def test_the_parameter_is_to_be_passed():
+    x = candelabra.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="the use_reentrant parameter"):
+        checkpoint(candelabra.sin, x).sum().backward()
+    assert x.grad is not None
+
+
+def test_arguments_without_gradients_are_the_same_objects():
+    given = []
+
+    def function(x, constant):
+        given.append(constant)
+        return x * constant
+
+    constant = candelabra.ones(2)
+    checkpoint(function, candelabra.ones(2, requires_grad=True), constant, use_reentrant=False).sum().backward()
+    assert len(given) == 2
+    assert all(entry is constant for entry in given)
+
+
+def test_saved_tensors_are_read_once():
+    class Twice(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            assert len(ctx.saved_tensors) == 1
+            with pytest.raises(RuntimeError, match="already unpacked once"):
+                _ = ctx.saved_tensors
+            return grad
+
+    x = candelabra.ones(2, requires_grad=True)
+    checkpoint(lambda x: Twice.apply(x * x), x, use_reentrant=False).sum().backward()
+    assert x.grad.tolist() == [2, 2]

@@ -92,8 +92,14 @@ def test_inputs_are_checked():
         gradcheck(lambda x: x * 2, leaf(1.0, dtype=candelabra.float32), eps=1e-2, atol=1e-2, rtol=1e-2)
     with pytest.raises(RuntimeError, match="stride 0"):
         gradcheck(candelabra.sin, candelabra.ones(1, dtype=candelabra.float64).expand(3).detach().requires_grad_())
-    with pytest.raises(ValueError, match="check_backward_ad"):
+    with pytest.raises(AssertionError, match="check_backward_ad"):
         gradcheck(candelabra.sin, leaf(1.0), check_backward_ad=False)
+
+
+def test_outputs_that_depend_on_values():
+    for other in (lambda x: candelabra.cat([x, x]), lambda x: x.float()):
+        with pytest.raises(AssertionError, match="return outputs with the same (shape|dtype) when inputs are perturbed"):
+            gradcheck(lambda x, other=other: other(x) if x.item() >= 1 else x, leaf(1.0))
 
 
 def test_complex():

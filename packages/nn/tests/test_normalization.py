@@ -179,3 +179,10 @@ def test_errors(act, error, text):
     with pytest.raises(error) as caught:
         act()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_dimensions_without_a_batch(dims):
+    layer = getattr(nn, f"InstanceNorm{dims}d")(4)
+    assert layer._get_no_batch_dim() == dims + 1
+    assert layer(candelabra.ones([4] * (dims + 1))).ndim == dims + 1

@@ -169,3 +169,8 @@ def test_max_unpool_has_no_deterministic_implementation():
             assert F.max_unpool2d(made, indices, 2).shape == (1, 1, 4, 4)
     finally:
         candelabra.use_deterministic_algorithms(False)
+
+
+def test_ratios_of_another_number():
+    with pytest.raises(ValueError, match="requires output_ratio to either be a single Int or tuple of Ints"):
+        F.fractional_max_pool2d(candelabra.ones(1, 1, 8, 8), 2, output_ratio=(0.5, 0.5, 0.5))

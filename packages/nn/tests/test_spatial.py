@@ -381,3 +381,9 @@ def test_cosine_similarity_of_an_integer_and_a_float():
         assert function(number.to(candelabra.int8), number, dim=-1).item() == 1
         with pytest.raises(RuntimeError, match="expected common dtype to be floating point"):
             function(number.int(), number.int(), dim=-1)
+
+
+def test_affine_grid_of_one_row():
+    theta = candelabra.zeros(1, 2, 3)
+    with pytest.warns(UserWarning, match="See the documentation of affine_grid"):
+        assert F.affine_grid(theta, [1, 1, 2, 1], align_corners=True).shape == (1, 2, 1, 2)

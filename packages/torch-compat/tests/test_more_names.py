@@ -56,8 +56,13 @@ def test_conversions_make_new_parameters_if_asked(torch):
         options.set_overwrite_module_params_on_conversion(False)
     weight = layer.weight
     assert layer.float().weight is weight
-    with pytest.raises(NotImplementedError, match="assign=True"):
-        options.set_swap_module_params_on_conversion(True)
+    number = weight._cdata
+    options.set_swap_module_params_on_conversion(True)
+    try:
+        assert options.get_swap_module_params_on_conversion()
+        assert layer.double().weight is weight and weight._cdata != number
+    finally:
+        options.set_swap_module_params_on_conversion(False)
 
 
 def test_operations_are_counted(torch):

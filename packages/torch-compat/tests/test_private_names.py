@@ -223,3 +223,117 @@ def test_warnings_of_typed_storages(torch):
     with pytest.raises(RuntimeError, match="Not available for CUDA storage"):
         torch.cuda.FloatStorage.from_buffer()
     assert repr(torch.ones(2).max(0)).startswith("torch.return_types.max(")
+
+
+def test_names_of_the_engine(torch):
+    seen = []
+    x = torch.ones(2, requires_grad=True)
+    other = torch.ones(2, requires_grad=True).sin()
+    y = (x * 2).sin()
+
+    def look(grad):
+        engine = torch._C
+        seen.append(
+            (
+                engine._current_graph_task_id(),
+                engine._will_engine_execute_node(y.grad_fn),
+                engine._will_engine_execute_node(other.grad_fn),
+                engine._autograd._get_current_graph_task_keep_graph(),
+            )
+        )
+
+    y.register_hook(look)
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    assert seen[1][0] - seen[0][0] == 1
+    assert [entry[1:] for entry in seen] == [(True, False, True), (True, False, False)]
+    assert torch._C._current_graph_task_id() == -1
+    with pytest.raises(RuntimeError, match="during the backward pass"):
+        torch._C._will_engine_execute_node(y.grad_fn)
+
+
+def test_functions_of_the_engine(torch):
+    x = torch.ones(2, requires_grad=True)
+    raising = torch._C._functions.DelayedError("not now", 2)
+    first, _ = raising(x, x)
+    assert first.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="not now"):
+        first.sum().backward()
+    with pytest.raises(RuntimeError, match="expected 2 tensors"):
+        raising(x)
+    assert type(x.clone().grad_fn.next_functions[0][0]) is torch._C._functions.AccumulateGrad
+
+
+def test_weak_references(torch):
+    x = torch.ones(2)
+    reference = torch._C._WeakTensorRef(x)
+    assert not reference.expired()
+    del x
+    assert reference.expired()
+    with pytest.raises(TypeError):
+        torch._C._WeakTensorRef(1)
+
+
+def test_gathered_tracebacks(torch):
+    profiler = torch._C._profiler
+    gathered = [profiler.gather_traceback(True, True, False), profiler.gather_traceback(False, True, True)]
+    python, nothing = profiler.symbolize_tracebacks(gathered)
+    assert "test_gathered_tracebacks" in {frame["name"] for frame in python}
+    assert nothing == []
+
+
+def test_classes_that_compute_operators(torch):
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    assert torch._C._dispatch_isTensorSubclassLike(Own(1))
+    assert not torch._C._dispatch_isTensorSubclassLike(torch.ones(1))
+
+
+def test_batches_and_branches(torch):
+    assert torch._vmap_internals._vmap(torch.sin)(torch.zeros(3)).tolist() == [0, 0, 0]
+    with pytest.raises(NotImplementedError, match="allow_none_pass_through"):
+        torch._vmap_internals._vmap(torch.sin, allow_none_pass_through=True)
+    from torch._higher_order_ops.cond import cond_op
+
+    assert cond_op(torch.tensor(True), torch.sin, torch.cos, (torch.zeros(1),)).item() == 0
+
+
+def test_weak_references_to_storages(torch):
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    x, y = torch.ones(4), torch.ones(4)
+    first, part, other = (StorageWeakRef(t.untyped_storage()) for t in (x, x[2:], y))
+    assert first == part != other
+    assert hash(first) == hash(part) == first.cdata
+    assert StorageWeakRef.from_weakref(first.cdata) == first
+    view = x[1:]
+    del x
+    assert not first.expired()
+    del view
+    assert first.expired()
+    assert not other.expired()
+
+
+def test_short_names_of_dtypes(torch):
+    from torch.utils._dtype_abbrs import dtype_abbrs
+
+    expected = {"float32": "f32", "bfloat16": "bf16", "complex64": "c64", "int8": "i8", "uint16": "u16", "bool": "b8"}
+    expected["float8_e4m3fn"] = "f8e4m3fn"
+    assert {name: dtype_abbrs[getattr(torch, name)] for name in expected} == expected
+
+
+def test_warnings_are_hidden(torch):
+    from torch._logging import _internal, hide_warnings
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with hide_warnings(_internal.safe_grad_filter):
+            warnings.warn("The .grad attribute of a Tensor that is no leaf", stacklevel=1)
+            warnings.warn("another", stacklevel=1)
+        with hide_warnings(_internal.user_warning_filter):
+            warnings.warn("not this one", UserWarning, stacklevel=1)
+            warnings.warn("old", DeprecationWarning, stacklevel=1)
+    assert [str(warning.message) for warning in shown] == ["another", "old"]

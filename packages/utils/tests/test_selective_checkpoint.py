@@ -65,3 +65,10 @@ def test_kept_results_may_not_change():
 def test_what_is_no_policy():
     with pytest.raises(TypeError, match="function or a list"):
         create_selective_checkpoint_contexts(1)
+
+
+def test_a_list_has_overloads():
+    with pytest.raises(ValueError, match="to be an OpOverload but got: 2"):
+        create_selective_checkpoint_contexts([2])
+    with pytest.raises(ValueError, match="update the OpOverloadPacket to a specific OpOverload"):
+        create_selective_checkpoint_contexts([aten.sin])

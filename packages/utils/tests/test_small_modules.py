@@ -10,7 +10,7 @@ import pytest
 
 import candelabra
 from candelabra import nn
-from candelabra.utils import file_baton, model_zoo, module_tracker, set_module, weak
+from candelabra.utils import file_baton, model_zoo, module_tracker, set_module, swap_tensors, weak
 
 
 def test_weak_dictionaries():
@@ -125,3 +125,10 @@ def test_loaders_of_other_classes():
     assert list(ByWorkers(loader)) == [[1], [2, 3]]
     fetcher = DatasetKind.create_fetcher(DatasetKind.Map, "abc", True, "".join, False)
     assert fetcher.fetch([2, 0]) == "ca"
+
+
+def test_tensors_are_swapped():
+    a, b = candelabra.ones(1), candelabra.arange(2)
+    swap_tensors(a, b)
+    assert a.tolist() == [0, 1]
+    assert b.tolist() == [1]

@@ -61,3 +61,14 @@ def test_functions_that_check_values(call):
     t = candelabra.tensor([[0.0, 0.5, 1.0, 1.0]])
     expected, found = call(t), call(t.to("meta"))
     assert (found.shape, found.dtype, found.is_meta) == (expected.shape, expected.dtype, True)
+
+
+@pytest.mark.parametrize(("start", "end"), [("cpu", "meta"), ("meta", "cpu")])
+def test_a_parameter_that_gets_memory_is_another_object(start, end):
+    made = nn.Linear(2, 3, device=start)
+    before = dict(made.named_parameters())
+    made.to_empty(device=end)
+    for name, parameter in made.named_parameters():
+        assert isinstance(parameter, nn.Parameter)
+        assert parameter is not before[name]
+        assert parameter.is_meta == (end == "meta")

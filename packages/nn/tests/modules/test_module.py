@@ -374,3 +374,67 @@ def test_subclasses_may_register_buffers_without_persistence():
     assert list(module.state_dict()) == ["kept"]
     with pytest.raises(RuntimeError, match="without the persistent argument is not allowed"):
         module.other = nn.Buffer(candelabra.ones(1), persistent=False)
+
+
+def test_a_gradient_is_converted_in_place():
+    layer = nn.Linear(2, 2)
+    layer(candelabra.ones(1, 2)).sum().backward()
+    grad = layer.weight.grad
+    layer.double()
+    assert layer.weight.grad is grad
+    assert grad.dtype is candelabra.float64
+
+
+# ---- conversions that swap parameters with new ones
+
+
+@pytest.fixture
+def swapping():
+    from candelabra.nn.modules.base.conversion import Conversion
+
+    Conversion._swaps = True
+    yield
+    Conversion._swaps = False
+
+
+def test_a_conversion_swaps_parameters(swapping):
+    layer = nn.Linear(2, 2)
+    layer(candelabra.ones(1, 2)).sum().backward()
+    weight, grad = layer.weight, layer.weight.grad
+    numbers = weight._cdata, grad._cdata
+    layer.double()
+    assert layer.weight is weight
+    assert weight.grad is grad
+    assert weight._cdata != numbers[0]
+    assert grad._cdata != numbers[1]
+    assert isinstance(weight, nn.Parameter)
+    assert weight.dtype is grad.dtype is candelabra.float64
+    layer(candelabra.ones(1, 2, dtype=candelabra.float64)).sum().backward()
+    assert weight.grad.tolist() == [[2, 2], [2, 2]]
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_loading_swaps_parameters(swapping, assign):
+    layer, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    weight, number = layer.weight, layer.weight._cdata
+    layer.load_state_dict(other.state_dict(), assign=assign)
+    assert layer.weight is weight
+    assert weight._cdata != number
+    assert candelabra.equal(weight, other.weight)
+    assert (weight.data_ptr() == other.weight.data_ptr()) is assign
+
+
+def test_a_parameter_that_cannot_be_swapped(swapping):
+    layer = nn.Linear(2, 2)
+    reference = weakref.ref(layer.weight)
+    with pytest.raises(RuntimeError, match=r"_apply\(\): Couldn't swap Linear.weight"):
+        layer.double()
+    assert reference() is layer.weight
+
+
+def test_arguments_of_to():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(RuntimeError, match="does not accept copy"):
+        layer.to("cpu", copy=True)
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        layer.to("cpu", True)

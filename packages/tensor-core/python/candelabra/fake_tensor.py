@@ -7,6 +7,7 @@ their results say on which device they would be. The device's backend need not b
 from __future__ import annotations
 
 from candelabra import _C
+from candelabra.library.aten_dispatch import operator_of
 from candelabra.python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 
 TYPE_CHECKING = False
@@ -124,6 +125,7 @@ class FakeTensorMode(TorchDispatchMode):
         return made
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        func = operator_of(func)
         kwargs = {} if kwargs is None else kwargs
         asked, arguments, keywords = self._without_devices(func, args, kwargs)
         device = asked if asked is not None else self._common_device(func, _tensors((args, kwargs)))

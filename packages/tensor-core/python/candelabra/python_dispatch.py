@@ -1,15 +1,16 @@
 """``__torch_dispatch__``: classes and modes that compute operators.
 
 A subclass of Tensor that defines the class method ``__torch_dispatch__(cls, func, types, args=(),
-kwargs=None)`` is given every operator that gets an object of it. `func` is the operator, as in
-``candelabra.ops``. It stands in a kernel's place: below autograd, which records the operator, and
-below functions made of operators. Subclasses without memory are made by
+kwargs=None)`` is given every operator that gets an object of it. `func` is the operator, such as
+``candelabra.ops.aten.mul.Tensor``. It stands in a kernel's place: below autograd, which records the
+operator, and below functions made of operators. Subclasses without memory are made by
 ``Tensor._make_wrapper_subclass``.
 """
 
 from __future__ import annotations
 
 import contextlib
+from inspect import getattr_static
 
 from candelabra import _C
 from candelabra.composite.methods.tensor_protocol import tensor_on
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TorchDispatchMode",
+    "is_in_torch_dispatch_mode",
     "is_traceable_wrapper_subclass",
     "return_and_correct_aliasing",
     "transform_subclass",
@@ -38,19 +40,23 @@ class TorchDispatchMode:
     >>> from candelabra.python_dispatch import TorchDispatchMode
     >>> class Names(TorchDispatchMode):
     ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-    ...         print(func.name)
+    ...         print(func)
     ...         return func(*args, **(kwargs or {}))
     >>> x = candelabra.ones(2, 2)
     >>> with Names():
     ...     y = x @ x + 1
-    mm
-    add
+    aten.mm.default
+    aten.add.Tensor
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
 
     def __enter__(self) -> TorchDispatchMode:
+        if isinstance(getattr_static(type(self), "__torch_dispatch__"), classmethod):
+            raise RuntimeError(
+                f"{type(self).__name__}'s __torch_dispatch__: classmethod is not supported, please make it a plain method"
+            )
         _C.push_torch_dispatch_mode(self)
         return self
 
@@ -77,6 +83,24 @@ def _get_current_dispatch_mode() -> TorchDispatchMode | None:
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
     return list(_C.torch_dispatch_modes())
+
+
+def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Return whether this thread is within a mode.
+
+    Parameters
+    ----------
+    include_infra_modes : bool
+        Whether modes that say so by `is_infra_mode` count.
+
+    Examples
+    --------
+    >>> from candelabra.python_dispatch import TorchDispatchMode, is_in_torch_dispatch_mode
+    >>> with TorchDispatchMode():
+    ...     is_in_torch_dispatch_mode()
+    True
+    """
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _C.torch_dispatch_modes())
 
 
 def _len_torch_dispatch_stack() -> int:

@@ -22,6 +22,18 @@ thread_local bool is_disabled = false;
 
 constinit thread_local ModeStack modes;
 
+// Neither modes nor classes are asked for as long as this object lives.
+class DispatchDisabled {
+ public:
+  DispatchDisabled() : before_(is_disabled) { is_disabled = true; }
+  DispatchDisabled(const DispatchDisabled&) = delete;
+  DispatchDisabled& operator=(const DispatchDisabled&) = delete;
+  ~DispatchDisabled() { is_disabled = before_; }
+
+ private:
+  bool before_;
+};
+
 // The tensors that compute operators, one of each class; those of subclasses first.
 std::vector<Ref<>> dispatching(const Given& given, size_t count) {
   std::vector<Ref<>> found;
@@ -75,6 +87,26 @@ Ref<> ask(PyObject* object, PyObject* op, PyObject* types, PyObject* arguments, 
   return owned(PyObject_Vectorcall(method.get(), values, std::size(values), nullptr));
 }
 
+// What the protocol names the operator: an overload of ATen's, or the operator if ATen has none.
+Ref<> overload_of(Operator& op, PyObject* arguments, PyObject* keywords) {
+  static PyObject* const choose = [] {
+    const Ref<> module = owned(PyImport_ImportModule("candelabra.library.aten_dispatch"));
+    return owned(PyObject_GetAttrString(module.get(), "overload_of")).release();
+  }();
+  PyObject* const values[] = {reinterpret_cast<PyObject*>(&op), arguments, keywords};
+  return owned(PyObject_Vectorcall(choose, values, std::size(values), nullptr));
+}
+
+// What a handler returned for operators that return tensors. None stands for an undefined one.
+Ref<> checked(const Operator& op, Ref<> result) {
+  PyObject* const value = result.get();
+  const bool fits = is_tensor(value) || value == Py_None || PyTuple_Check(value) || PyList_Check(value) ||
+                    PyNumber_Check(value) || op.schema.result_names.empty();
+  check(fits, PyExc_RuntimeError, "Unable to cast Python instance of type ", Py_TYPE(value)->tp_name,
+        ", which __torch_dispatch__ returned for ", op.schema.name, ", to a Tensor");
+  return result;
+}
+
 Dims dims_of(PyObject* sequence) {
   const Ref<> entries = owned(PySequence_Fast(sequence, "_make_wrapper_subclass(): sizes and strides are sequences"));
   Dims dims;
@@ -106,8 +138,19 @@ PyObject* set_enabled(PyObject*, PyObject* enabled) {
   return PyBool_FromLong(before);
 }
 
-PyObject* call_disabled(PyObject*, PyObject*, PyObject*) {
-  return Py_NewRef(Py_NotImplemented);
+// What super().__torch_dispatch__() does: the operator computes on the memory of its arguments.
+PyObject* call_disabled(PyObject*, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
+  PyObject *function, *types, *values = nullptr, *given = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|OO:__torch_dispatch__", const_cast<char**>(names),
+                                   &function, &types, &values, &given))
+    return nullptr;
+  return guarded<>(failure, [&] {
+    const Ref<> positional = owned(values ? PySequence_Tuple(values) : PyTuple_New(0));
+    const NoGrad below_autograd;
+    const DispatchDisabled below_dispatch;
+    return owned(PyObject_Call(function, positional.get(), given && given != Py_None ? given : nullptr)).release();
+  });
 }
 
 }  // namespace
@@ -122,15 +165,16 @@ std::optional<Ref<>> call_torch_dispatch(Operator& op, const Given& given) {
   const std::vector<Ref<>> classes = dispatching(given, op.schema.parameters.size());
   if (classes.empty() && modes.is_empty()) return std::nullopt;
   const Ref<> types = types_of(classes), arguments = positional_of(op, given), keywords = keywords_of(op, given);
-  PyObject* const function = reinterpret_cast<PyObject*>(&op);
+  const Ref<> overload = overload_of(op, arguments.get(), keywords.get());
+  PyObject* const function = overload.get();
   if (!modes.is_empty()) {
     const InnermostMode innermost(modes);
     Ref<> result = ask(innermost.get(), function, types.get(), arguments.get(), keywords.get());
-    if (result.get() != Py_NotImplemented) return result;
+    if (result.get() != Py_NotImplemented) return checked(op, std::move(result));
   }
   for (const Ref<>& object : classes) {
     Ref<> result = ask(object.get(), function, types.get(), arguments.get(), keywords.get());
-    if (result.get() != Py_NotImplemented) return result;
+    if (result.get() != Py_NotImplemented) return checked(op, std::move(result));
   }
   raise(PyExc_TypeError, "Multiple dispatch failed for 'candelabra.ops.", op.schema.name,
         "'; all __torch_dispatch__ handlers returned NotImplemented");
@@ -241,12 +285,15 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* arguments, PyObject* keywor
 
 bool init_torch_dispatch(PyObject* module) {
   disabled_implementation = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
-  return disabled_implementation != nullptr;
+  return disabled_implementation &&
+         PyObject_SetAttr(reinterpret_cast<PyObject*>(tensor_type), protocol.get(), disabled_implementation) == 0;
 }
 
 PyMethodDef torch_dispatch_functions[] = {
     {"_disabled_torch_dispatch_impl", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_disabled)),
-     METH_VARARGS | METH_KEYWORDS, "As the attribute __torch_dispatch__ of a class: its objects compute no operators."},
+     METH_VARARGS | METH_KEYWORDS,
+     "_disabled_torch_dispatch_impl(func, types, args=(), kwargs=None)\n\nCall func without __torch_dispatch__. As the "
+     "attribute of a class: its objects compute no operators."},
     {"push_torch_dispatch_mode", push_mode, METH_O, "Enter a mode on this thread."},
     {"pop_torch_dispatch_mode", pop_mode, METH_NOARGS, "Leave the innermost mode of this thread; returns it."},
     {"set_torch_dispatch_enabled", set_enabled, METH_O,

@@ -33,7 +33,9 @@ PyObject* disabled_implementation = nullptr;
 bool type_overrides(PyTypeObject* type) {
   if (is_plain(type)) return false;
   PyObject* const found = _PyType_Lookup(type, protocol.get());
-  if (found && found != disabled_implementation) return true;
+  // A class that computes operators takes functions over only by a method of its own.
+  const bool inherits = found && type_dispatches(type) && found == _PyType_Lookup(tensor_type, protocol.get());
+  if (found && found != disabled_implementation && !inherits) return true;
   if (type->tp_version_tag && PyType_IsSubtype(type, tensor_type) && !type_dispatches(type))
     plain_subclass = {type, type->tp_version_tag};
   return false;

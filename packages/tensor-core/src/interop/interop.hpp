@@ -73,6 +73,9 @@ TensorRef tensor_from_numpy(PyObject* array);
 // Copies a NumPy array with any strides to this device.
 TensorRef copy_of_numpy(PyObject* array, Device device);
 
+// A tensor whose class computes operators on others has no memory to read.
+void refuse_wrapper_subclass(TensorObject* tensor, const char* method);
+
 // The methods in interop_methods that are in files of their own.
 PyObject* tensor_numpy(PyObject* self, PyObject* arguments, PyObject* keywords);
 PyObject* tensor_array(PyObject* self, PyObject* arguments, PyObject* keywords);

@@ -355,6 +355,7 @@ PyObject* tensor_numpy(PyObject* self, PyObject* arguments, PyObject* keywords) 
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$p:numpy", const_cast<char**>(names), &force))
       return nullptr;
     TensorObject* tensor = as_tensor(self);
+    refuse_wrapper_subclass(tensor, ".numpy()");
     if (!force) return shared_array(tensor).release();
     if (!tensor->storage->is_host_visible) return copied_array(tensor).release();
     return shared_array(make_alias(tensor).get()).release();

@@ -2,9 +2,12 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include "device/streams.hpp"
@@ -258,10 +261,35 @@ void copy_memory_facts(Storage& to, const Storage& from) {
   to.is_host_visible = from.is_host_visible;
 }
 
+namespace {
+
+// The numbers of storages that a program refers to weakly, while they live.
+std::atomic<bool> any_watched{false};
+std::unordered_map<const Storage*, uint64_t>& watched() {
+  static std::unordered_map<const Storage*, uint64_t> made;
+  return made;
+}
+
+uint64_t watch_storage(Storage* storage) {
+  static uint64_t last = 0;
+  const auto [place, is_new] = watched().try_emplace(root_storage(storage), last + 1);
+  if (is_new) ++last;
+  any_watched = true;
+  return place->second;
+}
+
+bool is_storage_alive(uint64_t number) {
+  return std::ranges::any_of(watched(), [&](const auto& entry) { return entry.second == number; });
+}
+
+}  // namespace
+
 void release(Storage* storage) {
   if (--storage->references > 0) return;
   if (storage->wrapper) [[unlikely]]
     return drop_kept_object(*storage);
+  if (any_watched.load(std::memory_order_relaxed)) [[unlikely]]
+    watched().erase(storage);
   if (storage->recording) [[unlikely]] {
     if (Recorder* active = recorder()) active->note_freed(*storage);
   }
@@ -423,6 +451,10 @@ void register_storage(py::module_& module) {
       "maker"_a, "Set the function that returns the storage for the arguments of Storage().");
   module.def("slice_storage", slice_storage, "storage"_a, "offset"_a, "nbytes"_a,
              "A storage on a part of the memory of another.");
+  module.def("watch_storage", watch_storage, "storage"_a,
+             "A number of the memory of a storage, by which is_storage_alive() tells whether it is there.");
+  module.def("is_storage_alive", is_storage_alive, "number"_a,
+             "Whether the memory that watch_storage() gave a number is referenced.");
   module.def("is_resizable", is_resizable, "storage"_a,
              "Whether the core owns the memory, and nothing outside it has the address.");
   module.def("storage_capacity", capacity_of, "storage"_a, "The number of bytes to which resizing needs no memory.");

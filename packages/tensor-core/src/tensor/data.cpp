@@ -502,15 +502,10 @@ TensorRef tensor_from_data(PyObject* data, std::optional<Dtype> dtype, std::opti
   return result;
 }
 
-namespace {
-
-// A tensor whose class computes operators on others has no memory to read.
 void refuse_wrapper_subclass(TensorObject* tensor, const char* method) {
   check(!is_meta(tensor->device()) || !type_dispatches(Py_TYPE(as_object(tensor))), PyExc_RuntimeError, method,
         " is not supported for tensor subclasses.");
 }
-
-}  // namespace
 
 PyObject* nested_list(TensorObject* self) {
   refuse_recording("tolist() reads the values of a tensor");

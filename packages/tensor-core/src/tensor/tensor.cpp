@@ -76,6 +76,8 @@ void tensor_dealloc(PyObject* self) {
   Py_TRASHCAN_BEGIN(self, tensor_dealloc);
   TensorObject* tensor = as_tensor(self);
   if (tensor->weakrefs) PyObject_ClearWeakRefs(self);
+  if (any_swapped.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_number(tensor);
   tensor_clear(self);
   Py_CLEAR(tensor->shape);
   if (tensor->storage) release(std::exchange(tensor->storage, nullptr));
@@ -255,9 +257,10 @@ TensorRef empty_strided(std::span<const int64_t> sizes, std::span<const int64_t>
 
 TensorRef make_view(TensorObject* self, Dims sizes, Dims strides, int64_t offset) {
   TensorRef view = make_tensor(retain(self->storage), self->dtype, std::move(sizes), std::move(strides), offset);
+  view->inference = self->inference;
+  if (self->inference) return view;  // no tape follows its base
   view->base = Py_NewRef(self->base ? self->base : as_object(self));
   view->history = as_tensor(view->base)->history;
-  view->inference = self->inference;
   view->unrecorded_view = self->unrecorded_view || !grad_mode.enabled || grad_mode.inference;
   view->one_of_views = self->one_of_views;
   track(view.get());

@@ -25,7 +25,7 @@ PyObject* none_or(PyObject* object) {
 }
 
 int not_deletable(const char* name) {
-  PyErr_Format(PyExc_AttributeError, "cannot delete '%s' of a Tensor", name);
+  PyErr_Format(PyExc_RuntimeError, "cannot delete '%s' of a Tensor", name);
   return -1;
 }
 
@@ -342,6 +342,9 @@ PyMethodDef own_methods[] = {
      "dim($self)\n--\n\nThe number of dimensions."},
     {"element_size", [](PyObject* self, PyObject*) { return PyLong_FromLong(itemsize(as_tensor(self)->dtype)); },
      METH_NOARGS, "element_size($self)\n--\n\nBytes of one element."},
+    {"_swap", swap_with, METH_O,
+     "_swap($self, other, /)\n--\n\nExchange what two tensors are: memory, geometry, place on the tape, attributes and "
+     "class."},
     {"data_ptr",
      [](PyObject* self, PyObject*) {
        TensorObject* tensor = as_tensor(self);
@@ -484,6 +487,8 @@ static int set_dict(PyObject* self, PyObject* value, void*) {
 }
 
 PyGetSetDef tensor_attributes[] = {
+    {"_cdata", [](PyObject* self, void*) { return number_of(self); }, nullptr,
+     "A number of the tensor's own, which a swap with another changes.", nullptr},
     {"shape", [](PyObject* self, void*) { return guarded<>(failure, [&] { return shape_object(*as_tensor(self)); }); },
      nullptr, "The sizes of the dimensions.", nullptr},
     {"dtype", [](PyObject* self, void*) { return Py_NewRef(dtype_object(as_tensor(self)->dtype)); }, nullptr,

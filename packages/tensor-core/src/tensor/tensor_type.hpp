@@ -3,6 +3,8 @@
 
 #include <structmember.h>
 
+#include <atomic>
+
 #include "tensor/tensor.hpp"
 
 namespace candelabra {
@@ -17,6 +19,12 @@ void init_tensor_methods();  // fills tensor_methods; call before the type is cr
 void track(TensorObject* tensor);
 // Creates an instance of a subclass on the memory of `data`.
 TensorRef make_subclass(PyTypeObject* type, TensorObject* data);
+
+// swapping.cpp: exchanges what two tensors are; the number of a tensor, which a swap changes.
+PyObject* swap_with(PyObject* self, PyObject* other);
+PyObject* number_of(PyObject* self);
+extern std::atomic<bool> any_swapped;
+void forget_number(const TensorObject* tensor);
 
 // Called the first time that requires_grad becomes true: loads candelabra.autograd, if it is
 // installed.

@@ -17,6 +17,7 @@ from candelabra.python_dispatch import (
     TorchDispatchMode,
     _disable_current_modes,
     _get_current_dispatch_mode,
+    is_in_torch_dispatch_mode,
     is_traceable_wrapper_subclass,
     return_and_correct_aliasing,
     transform_subclass,
@@ -51,7 +52,7 @@ class Wrapped(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        cls.calls.append(func.name)
+        cls.calls.append(func.overloadpacket.__name__)
         names = {name: unwrapped(value) for name, value in (kwargs or {}).items()}
         return wrapped(func(*unwrapped(args), **names))
 
@@ -68,7 +69,7 @@ class Names(TorchDispatchMode):
         self.names = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.append(func.name)
+        self.names.append(func.overloadpacket.__name__)
         return func(*args, **(kwargs or {}))
 
 
@@ -168,7 +169,7 @@ def test_modes_come_before_classes(tensor):
 def test_exceptions_and_refusals(tensor):
     class Refusing(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            if func.name == "exp":
+            if func is candelabra.ops.aten.exp.default:
                 raise ValueError("no exp")
             return NotImplemented
 
@@ -366,3 +367,116 @@ def test_to_like_another_tensor_within_a_mode():
         assert x.to(other).dtype is candelabra.float64 and x.type_as(other).dtype is candelabra.float64
         assert x.to(int).dtype is candelabra.int64
     assert "eq" not in mode.names
+
+
+# ---- what handlers are given, and what they return
+
+
+class Overloads(TorchDispatchMode):
+    def __init__(self):
+        self.given = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.given.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: x + 1, "add.Tensor"),
+        (lambda x: x * x, "mul.Tensor"),
+        (lambda x: candelabra.div(x, 2, rounding_mode="floor"), "div.Tensor_mode"),
+        (lambda x: x == 1, "eq.Scalar"),
+        (lambda x: x == x, "eq.Tensor"),
+        (lambda x: x**2, "pow.Tensor_Scalar"),
+        (lambda x: 2**x, "pow.Scalar"),
+        (lambda x: x.sum(), "sum.default"),
+        (lambda x: x.sum(1), "sum.dim_IntList"),
+        (lambda x: x.mean(0), "mean.dim"),
+        (lambda x: x.amax(), "amax.default"),
+        (lambda x: x.prod(1), "prod.dim_int"),
+        (lambda x: x.squeeze(0), "squeeze.dim"),
+        (lambda x: x.clamp(0, 1), "clamp.default"),
+        (lambda x: x.view(6), "view.default"),
+        (lambda x: x.transpose(0, 1), "transpose.int"),
+        (lambda x: x.masked_fill_(x > 1, 0), "masked_fill_.Scalar"),
+        (lambda x: candelabra.abs(x, out=candelabra.empty(2, 3)), "abs.out"),
+    ],
+)
+def test_a_handler_is_given_an_overload(call, name):
+    x = candelabra.ones(2, 3)
+    with Overloads() as mode:
+        call(x)
+    packet, _, overload = name.partition(".")
+    assert mode.given[-1] is getattr(getattr(candelabra.ops.aten, packet), overload)
+
+
+def test_an_overload_knows_its_operator():
+    overload = candelabra.ops.aten.add_.Tensor
+    assert overload.functional is candelabra.ops.add
+    assert overload.schema == candelabra.ops.add_.schema
+    with pytest.raises(AttributeError, match="no attribute 'elsewhere'"):
+        _ = overload.elsewhere
+
+
+class Counting(Tensor):
+    called: list[object] = []
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.called.append(func)
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def test_super_computes_plainly():
+    Counting.called.clear()
+    x = Counting(candelabra.ones(2))
+    made = x + x
+    assert Counting.called == [candelabra.ops.aten.add.Tensor]
+    assert type(made) is Tensor
+    assert made.tolist() == [2, 2]
+
+
+def test_a_class_that_computes_operators_takes_over_no_functions():
+    """Results are of the class that the handler returned."""
+    made = candelabra.stack([Counting(candelabra.ones(2)), candelabra.zeros(2)])
+    assert type(made) is Tensor
+    assert not candelabra.overrides.has_torch_function((Counting(1),))
+
+
+def test_results_that_are_no_tensors():
+    class Wrong(Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return "arf"
+
+    with pytest.raises(RuntimeError, match="Unable to cast Python instance of type str"):
+        Wrong(1).neg()
+
+
+def test_modes_have_plain_methods():
+    class OfClass(TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="classmethod is not supported"), OfClass():
+        pass
+
+
+def test_within_a_mode():
+    class Infrastructure(Overloads):
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+
+    assert not is_in_torch_dispatch_mode()
+    with Infrastructure():
+        assert is_in_torch_dispatch_mode()
+        assert not is_in_torch_dispatch_mode(include_infra_modes=False)
+
+
+def test_no_array_of_a_wrapper(tensor):
+    with pytest.raises(RuntimeError, match=r"\.numpy\(\) is not supported for tensor subclasses"):
+        tensor.numpy()

@@ -306,3 +306,36 @@ def test_exchanging_dimensions_by_pytorchs_keywords():
         == expected
     )
     assert x.clone().transpose_(dim0=0, dim1=1).tolist() == x.clone().swapaxes_(axis0=0, axis1=1).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[1:, ::2],
+        lambda x: x.t()[2],
+        lambda x: x.expand(2, 3, 4),
+        lambda x: x.view(candelabra.int32),
+        candelabra.view_as_complex,
+    ],
+)
+def test_the_same_view_of_another_base(view):
+    base, other = candelabra.arange(24.0).reshape(3, 4, 2)[..., 0].clone(), candelabra.arange(12.0).reshape(3, 4) * 3
+    if view is candelabra.view_as_complex:
+        base, other = (x.reshape(3, 2, 2) for x in (base.clone(), other.clone()))
+        base, other = base.clone(), other.clone()
+    made = view(base)._view_func(other)
+    assert candelabra.equal(made, view(other))
+    assert made._base is other
+
+
+def test_pairs_of_another_base():
+    base, other = (candelabra.ones(3, dtype=candelabra.complex64) * n for n in (1, 2))
+    made = candelabra.view_as_real(base)[1:]._view_func_unsafe(other)
+    assert made.tolist() == [[2, 0], [2, 0]]
+
+
+def test_no_view_of_another_base():
+    with pytest.raises(RuntimeError, match="is no view"):
+        candelabra.ones(2)._view_func(candelabra.ones(2))
+    with pytest.raises(RuntimeError, match="expected a base of sizes"):
+        candelabra.ones(2)[1:]._view_func(candelabra.ones(3))

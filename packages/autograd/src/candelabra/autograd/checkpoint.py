@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import Tensor
 
-from .engine import accumulates_everywhere
+from .engine import accumulates_everywhere, current_walk
 from .function import Function
 from .graph import saved_tensors_hooks, transformation_depth
 from .walks import backward
@@ -144,6 +145,8 @@ def checkpoint(
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of 'default', 'none' but got {determinism_check!r}")
+    if use_reentrant is None:
+        _warn_of_default()
     if not candelabra.is_grad_enabled() or transformation_depth():
         # Function transforms do not recompute. The gradients are the same.
         return function(*args, **kwargs)
@@ -154,6 +157,13 @@ def checkpoint(
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return _Reentrant.apply(function, preserve_rng_state, *args)
     return _by_hooks(function, args, kwargs, context_fn, determinism_check == "default", preserve_rng_state)
+
+
+def _warn_of_default() -> None:
+    warnings.warn(
+        "checkpoint: the use_reentrant parameter should be passed explicitly. Without it, it is False here, and True in PyTorch.",
+        stacklevel=3,
+    )
 
 
 class _Reentrant(Function):
@@ -201,14 +211,24 @@ class _Frame:
         self.stops_early = _early_stop.enabled
         self.described: list[tuple[Any, Any, Any]] = []
         self.computed: list[Tensor | None] = []
+        #: The number of the backward pass for which the call was computed again.
+        self.walk = -1
 
     def pack(self, tensor: Tensor) -> int:
         self.described.append((tuple(tensor.shape), tensor.dtype, tensor.device))
         return len(self.described) - 1
 
     def unpack(self, number: int) -> Tensor:
+        walk = current_walk()
+        at = -1 if walk is None else walk.number
         if number >= len(self.computed) or self.computed[number] is None:
+            if at != -1 and at == self.walk:
+                raise CheckpointError(
+                    "checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+                    "ctx.saved_tensors in backward, make sure to do so only once."
+                )
             self.compute_again()
+            self.walk = at
         tensor = self.computed[number]
         if tensor is None:
             raise CheckpointError(
@@ -265,10 +285,11 @@ def _by_hooks(
     def recompute() -> None:
         # Detach the inputs so that the recomputed graph does not reference the original one.
         arguments = [
-            value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in args
+            value.detach().requires_grad_() if isinstance(value, Tensor) and value.requires_grad else value
+            for value in args
         ]
         named = {
-            name: value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+            name: value.detach().requires_grad_() if isinstance(value, Tensor) and value.requires_grad else value
             for name, value in kwargs.items()
         }
         _within_all([*autocasts, state, second], function, arguments, named)
@@ -331,9 +352,12 @@ def checkpoint_sequential(
     >>> import candelabra
     >>> from candelabra.autograd.checkpoint import checkpoint_sequential
     >>> x = candelabra.ones(2, requires_grad=True)
-    >>> checkpoint_sequential([candelabra.sin, candelabra.exp, candelabra.cos], 2, x).shape
+    >>> checkpoint_sequential([candelabra.sin, candelabra.exp, candelabra.cos], 2, x, use_reentrant=False).shape
     candelabra.Size([2])
     """
+    if use_reentrant is None:
+        _warn_of_default()
+        use_reentrant = False
     chain = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 1 <= segments <= len(chain):
         raise ValueError(f"checkpoint_sequential: segments has to be between 1 and {len(chain)}, not {segments}")

@@ -8,6 +8,7 @@ memory is the only limit on the length of the tape.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -37,11 +38,15 @@ class _Census:
 _FIRST = -(1 << 62)
 
 
+_numbers = itertools.count()
+
+
 class Walk:
     """One backward pass over the tape."""
 
     __slots__ = (
         "__weakref__",
+        "accumulates",
         "anomaly",
         "callbacks",
         "captures",
@@ -51,12 +56,19 @@ class Walk:
         "heap",
         "late",
         "needed",
+        "node",
+        "number",
         "pending",
         "roots",
     )
 
     def __init__(self, free: bool, create_graph: bool) -> None:
         self.free = free
+        #: Whether gradients that are captured are accumulated afterwards.
+        self.accumulates = False
+        self.number = next(_numbers)
+        #: The node that calls a program's code, of those that do.
+        self.node: Node | None = None
         self.create_graph = create_graph
         self.heap: list[int] = []
         #: By sequence number: the node, its gradient (a list for several results) and whether the
@@ -318,6 +330,7 @@ class Walk:
         several = node._outputs > 1
         arrived = list(grad) if several else [grad]
         hooks = node._hooks
+        packed = None
         if hooks is not None:
             for number, of_tensor in hooks.tensors.items():
                 if arrived[number] is not None:
@@ -330,15 +343,20 @@ class Walk:
                 if (node._sequence, number) in self.captures:
                     self.captures[node._sequence, number] = part
         edges = node.all_edges()
+        is_last = False
         if self.needed is not None:
             edges = tuple(edge if self.is_needed(edge) else None for edge in edges)
-            if not any(edge is not None for edge in edges):
+            is_last = not any(edge is not None for edge in edges)
+            if is_last and not self.accumulates:
                 return
         if hooks is not None:
             for hook in tuple(hooks.before.values()):
                 arrived = list(tape_hooks.call_node_hook(hook, tuple(arrived)))
-            if hooks.prepare is not None:
-                hooks.prepare(node)
+        if is_last:
+            return
+        if hooks is not None and hooks.prepare is not None:
+            self.node = node
+            packed = hooks.prepare(node)
         gradient = arrived if several else arrived[0]
         if isinstance(node, PartNode) and hooks is None and not self.anomaly:
             self.add_part(node, arrived[0])
@@ -353,6 +371,8 @@ class Walk:
             check_gradients(node, made)
         if self.free:
             node._saved = None
+        elif packed is not None:
+            node._saved = packed
         if hooks is not None:
             for hook in tuple(hooks.after.values()):
                 made = tape_hooks.call_node_hook(hook, tuple(made), tuple(arrived))
@@ -378,13 +398,13 @@ class Walk:
         of_leaf = leaf._hooks
         if of_leaf is not None:
             grad = tape_hooks.call_tensor_hooks(of_leaf.tensor, grad)
+        accumulate = None if of_leaf is None else of_leaf.active_node()
+        if accumulate is not None and (self.captures is None or self.accumulates):
+            for hook in tuple(accumulate.before.values()):
+                (grad,) = tape_hooks.call_node_hook(hook, (grad,))
         if self.captures is not None:
             self.captures[id(leaf)] = grad
             return
-        accumulate = of_leaf.active_node()
-        if accumulate is not None:
-            for hook in tuple(accumulate.before.values()):
-                (grad,) = tape_hooks.call_node_hook(hook, (grad,))
         take_gradient(leaf, grad, self.create_graph, HELD_BY_ENGINE + 1)
         call_accumulated_hooks(leaf, of_leaf)
         if accumulate is not None:
@@ -468,6 +488,7 @@ def walk_back(
     retain_graph: bool,
     create_graph: bool,
     inputs: Sequence[Any] | None = None,
+    accumulates: bool = False,
 ) -> list[Tensor | None] | None:
     """Run a backward pass from `roots`, pairs of an edge and its incoming gradient.
 
@@ -478,6 +499,7 @@ def walk_back(
         case gradients are accumulated into leaves.
     """
     walk = Walk(not retain_graph, create_graph)
+    walk.accumulates = accumulates
     if inputs is None:
         for edge, grad in roots:
             walk.roots.append(edge)

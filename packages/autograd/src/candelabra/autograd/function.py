@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -10,8 +11,9 @@ import candelabra
 from candelabra import Tensor
 
 from .anomaly import annotate, is_anomaly_enabled
+from .engine import current_walk
 from .fitting import fit, like
-from .graph import history_of, pack, reconnected, transformation_depth, unpack
+from .graph import SavedByFunction, SavedTensor, history_of, pack, reconnected, transformation_depth, unpack
 from .inplace import rebase
 from .node import FREED, MultiNode, next_sequence, own_result, raise_modified
 
@@ -115,8 +117,16 @@ class FunctionNode(MultiNode):
         return tuple(restored)
 
     @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        """The tensors of :meth:`save_for_backward`, for hooks."""
+        if self._saved is None:
+            raise RuntimeError(FREED)
+        return tuple(SavedByFunction(self, position) for position in range(len(self._saved)))
+
+    @property
     def saved_variables(self) -> tuple[Any, ...]:
         """A deprecated name of :attr:`saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
 
     def name(self) -> str:
@@ -132,6 +142,9 @@ class FunctionNode(MultiNode):
                 candelabra.zeros(of[0], dtype=of[1], device=of[2]) if part is None and of is not None else part
                 for part, of in zip(gradients, self._outputs_like, strict=True)
             ]
+        walk = current_walk()
+        if walk is not None:
+            walk.node = self
         # The program's own code: its calls are asked overrides for, unlike those of formulas.
         overrides = candelabra._C.set_torch_function_state(0)
         try:
@@ -321,13 +334,15 @@ def run_forward(
     With `keep`, :attr:`saved_tensors` of the context is ready for ``jvp``.
     """
     node = function._backward_cls()
+    if function.setup_context is not Function.setup_context:
+        arguments = _with_defaults(function, arguments, keywords)
     recording = _prepare(node, arguments)
     before = candelabra._C.set_grad_enabled(False)
     try:
         if function.setup_context is Function.setup_context:
             output = function.forward(node, *arguments, **keywords)
         else:
-            output = function.forward(*arguments, **keywords)
+            output = function.forward(*arguments)
             function.setup_context(node, arguments, output)
     finally:
         candelabra._C.set_grad_enabled(before)
@@ -349,6 +364,17 @@ def run_forward(
         if several and not hasattr(output, "_fields")
         else (type(output)(*results) if several else results[0])
     ), node
+
+
+def _with_defaults(function: type[Function], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    """Return all arguments of ``forward`` by position, as ``setup_context`` gets them."""
+    if not keywords and getattr(function.forward, "__defaults__", None) is None:
+        return arguments
+    bound = inspect.signature(function.forward).bind(*arguments, **keywords)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"{function.__name__}.forward: keyword-only arguments are not supported with setup_context")
+    return bound.args
 
 
 def require_setup_context(function: type[Function]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import candelabra
 from candelabra import Tensor
 
+from .leaves import computes_operators
 from .walks import grad as compute_grad
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: 
         axis.
     """
     # The data of a class that computes operators itself are where its `detach` says.
-    data = target.detach() if hasattr(type(target), "__torch_dispatch__") else target.data
+    data = target.detach() if computes_operators(target) else target.data
     memory = data.as_strided(target.shape, target.stride(), target.storage_offset())
     columns: list[list[Tensor]] = []
     directions = [1.0, 1j] if target.is_complex() else [1.0]
@@ -91,11 +92,23 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: tuple[Any, ...], target: 
             element.copy_(old - eps * direction)
             below = [value.detach().clone() for value in _all_outputs(fn(*inputs))]
             element.copy_(old)
+            _check_perturbed(above, below)
             made.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(above, below, strict=True)])
         columns.append(made[0] if len(made) == 1 else [_pair(real, imag) for real, imag in zip(*made, strict=True)])
     if not columns:
         return []
     return [candelabra.stack([column[number] for column in columns]) for number in range(len(columns[0]))]
+
+
+def _check_perturbed(above: list[Tensor], below: list[Tensor]) -> None:
+    """Raise unless outputs have the same shapes and dtypes wherever the function is computed."""
+    for a, b in zip(above, below, strict=True):
+        for what, first, second in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
+            if first != second:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed on index 0, but got: "
+                    f"{what}s {first} and {second}."
+                )
 
 
 def _pair(real: Tensor, imag: Tensor) -> Tensor:
@@ -235,7 +248,7 @@ def gradcheck(
     True
     """
     if not (check_forward_ad or check_backward_ad):
-        raise ValueError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_undefined_grad and not check_backward_ad:
         check_undefined_grad = False
     if check_batched_grad and not check_backward_ad:

@@ -11,7 +11,7 @@ import candelabra
 from candelabra import Tensor
 
 from .hooks import RemovableHandle, node_hooks, register_hook
-from .node import Node, SingleNode, next_sequence, resolve
+from .node import FREED, Node, SingleNode, next_sequence, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,15 +78,32 @@ class _Packed(NamedTuple):
     unpack: Callable[[Any], Tensor]
 
 
+def are_saved_tensors_hooks_enabled() -> bool:
+    """Return whether :class:`saved_tensors_hooks` may be entered on this thread."""
+    return _packing.refusal is None
+
+
 def pack(tensor: Tensor) -> _Packed | None:
     """Pass a tensor to be saved through the innermost hook; return None without hooks."""
     if not _packing.stack:
         return None
     if _packing.refusal is not None:
         raise RuntimeError(_packing.refusal)
-    pack_hook, unpack_hook = _packing.stack[-1]
+    return pack_with(tensor, *_packing.stack[-1])
+
+
+def pack_with(tensor: Tensor, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> _Packed:
+    """Return what a hook saves in a tensor's place."""
+    given = tensor._detached() if tensor.grad_fn is not None else tensor
+    before = given._version
     with candelabra.no_grad():
-        return _Packed(pack_hook(tensor._detached() if tensor.grad_fn is not None else tensor), unpack_hook)
+        made = _Packed(pack_hook(given), unpack_hook)
+    if given._version != before:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by "
+            "in-place operations as this can lead to unexpected side-effects: clone the tensor first."
+        )
+    return made
 
 
 def unpack(packed: _Packed) -> Tensor:
@@ -113,32 +130,134 @@ def _autograd_function_with_packing(record: Callable[..., Any]) -> Callable[...,
     return packing
 
 
+class Restoring:
+    """Restores the tensors of a node that hooks have packed: the hook `prepare` of the node.
+
+    It must not reference the node, or the two would form a cycle.
+    """
+
+    __slots__ = ("histories",)
+
+    def __init__(self) -> None:
+        #: By position in what the node saves: the history of a tensor.
+        self.histories: dict[int, Any] = {}
+
+    def entry(self, node: Node, position: int) -> Any:
+        """Return what a node has saved at a position."""
+        entry = node._saved[position]
+        return reconnected(unpack(entry), self.histories[position]) if isinstance(entry, _Packed) else entry
+
+    def __call__(self, node: Node) -> Any:
+        """Unpack all tensors in place; return what was there."""
+        packed = node._saved
+        if packed is None:
+            return None
+        restored: list[Any] = [self.entry(node, position) for position in range(len(packed))]
+        for position, entry in enumerate(packed):
+            # Use the version of the unpacked tensor; the hook is responsible for its contents.
+            if isinstance(entry, _Packed) and position + 1 < len(packed) and packed[position + 1] is not None:
+                restored[position + 1] = restored[position]._version
+        node._saved = tuple(restored)
+        return packed
+
+
 def _pack_node(node: Node) -> None:
     saved = getattr(node, "_saved", None)
     if not isinstance(saved, tuple) or not any(isinstance(entry, Tensor) for entry in saved):
         return
-    entries: list[Any] = []
-    for entry in saved:
-        entries.append(pack(entry) if isinstance(entry, Tensor) else entry)
-    histories = [history_of(entry) if isinstance(entry, Tensor) else None for entry in saved]
-    node._saved = tuple(entries)
+    restoring = Restoring()
+    restoring.histories = {
+        position: history_of(entry) for position, entry in enumerate(saved) if isinstance(entry, Tensor)
+    }
+    node._saved = tuple([pack(entry) if isinstance(entry, Tensor) else entry for entry in saved])
+    node_hooks(node).prepare = restoring
 
-    # The closure must not reference the node, or the two would form a cycle.
-    def prepare(node: Node) -> None:
-        packed = node._saved
-        if packed is None:
-            return
-        restored: list[Any] = list(packed)
-        for position, entry in enumerate(packed):
-            if isinstance(entry, _Packed):
-                tensor = reconnected(unpack(entry), histories[position])
-                restored[position] = tensor
-                # Use the version of the unpacked tensor; the hook is responsible for its contents.
-                if position + 1 < len(restored) and restored[position + 1] is not None:
-                    restored[position + 1] = tensor._version
-        node._saved = tuple(restored)
 
-    node_hooks(node).prepare = prepare
+class SavedTensor:
+    """A tensor that a node has saved, as ``node._raw_saved_self`` gives it.
+
+    Parameters
+    ----------
+    node
+        The node.
+    position
+        The position in what the node saves.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> x = candelabra.tensor([2.0], requires_grad=True)
+    >>> y = x * x
+    >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.tolist(), lambda values: candelabra.tensor(values))
+    >>> y.backward()
+    >>> x.grad
+    tensor([4.])
+    """
+
+    __slots__ = ("_node", "_position")
+
+    def __init__(self, node: Node | None = None, position: int = 0) -> None:
+        if node is None:
+            raise RuntimeError(
+                "Trying to create a SavedTensor object from Python is forbidden: nodes have them, as grad_fn._raw_saved_self"
+            )
+        self._node, self._position = node, position
+
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
+        """Pass the tensor through ``pack_hook`` now, and through ``unpack_hook`` when it is used.
+
+        Parameters
+        ----------
+        hooks
+            ``pack_hook`` and ``unpack_hook``, as of :class:`saved_tensors_hooks`.
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor was freed, is None, or has hooks.
+        """
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError("register_hooks(): incompatible function arguments: expected pack_hook and unpack_hook")
+        refused = "Calling register_hooks on a saved tensor"
+        node, position = self._node, self._position
+        if node._saved is None:
+            raise RuntimeError(f"{refused} after it has been freed. {FREED}")
+        tensor = self._tensor_of(node._saved[position])
+        if tensor is _Packed:
+            raise RuntimeError(f"{refused} whose hooks have already been set. Hint: only one pair of hooks is allowed.")
+        if not isinstance(tensor, Tensor):
+            raise RuntimeError(f"{refused} with value None is forbidden")
+        packed = pack_with(tensor, *hooks)
+        saved = list(node._saved)
+        saved[position] = self._replaced(saved[position], packed, tensor)
+        node._saved = tuple(saved)
+
+    def _tensor_of(self, entry: Any) -> Any:
+        return _Packed if isinstance(entry, _Packed) else entry
+
+    def _replaced(self, entry: Any, packed: _Packed, tensor: Tensor) -> Any:
+        """Return the node's entry for a packed tensor."""
+        hooks = node_hooks(self._node)
+        if hooks.prepare is None:
+            hooks.prepare = Restoring()
+        hooks.prepare.histories[self._position] = history_of(tensor)
+        return packed
+
+
+class SavedByFunction(SavedTensor):
+    """A tensor that a custom function has saved: an entry is (kind, tensor, version)."""
+
+    __slots__ = ()
+
+    def _tensor_of(self, entry: Any) -> Any:
+        return _Packed if entry[2] == "packed" else entry[1]
+
+    def _replaced(self, entry: Any, packed: _Packed, tensor: Tensor) -> Any:
+        own = isinstance(entry[0], int)
+        return (entry[0], (packed, None if own else history_of(tensor)), "packed")
+
+
+Node._saved_tensor = SavedTensor
 
 
 class Restored(SingleNode):

@@ -15,6 +15,7 @@ from candelabra import hooks as handles
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .graph import Restoring
     from .node import AccumulateGrad, Node
 
     Hook = Callable[..., Any]
@@ -66,7 +67,7 @@ class NodeHooks:
 
     def __init__(self) -> None:
         #: Called with the node before its backward function; unpacks saved tensors.
-        self.prepare: Hook | None = None
+        self.prepare: Restoring | None = None
         #: By output number: the hooks of that output.
         self.tensors: dict[int, Hooks] = {}
         #: By output number: the tensor that retains its ``grad``.

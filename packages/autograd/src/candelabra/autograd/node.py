@@ -61,16 +61,18 @@ class Node:
     _is_part = False
     #: Names of the tensors in `_saved`, which alternates tensors and versions.
     _saved_names: tuple[str, ...] = ()
+    #: Makes the :class:`~.graph.SavedTensor` of a node and a position in `_saved`.
+    _saved_tensor: Callable[[Node, int], Any]
 
     def _saved_value(self, name: str) -> Any:
         """Return a saved tensor; raise if it was freed or changed since."""
-        hooks = self._hooks
-        if hooks is not None and hooks.prepare is not None:
-            hooks.prepare(self)
         if self._saved is None:
             raise_freed(self)
         position = 2 * self._saved_names.index(name)
         tensor, version = self._saved[position : position + 2]
+        hooks = self._hooks
+        if hooks is not None and hooks.prepare is not None and position in hooks.prepare.histories:
+            tensor, version = hooks.prepare.entry(self, position), None
         if isinstance(tensor, Tensor) and version is not None and tensor._version != version:
             raise_modified(self, tensor, version, name == "result")
         return own_result(tensor, self) if name == "result" else tensor
@@ -119,6 +121,22 @@ class Node:
     def _input_metadata(self) -> tuple[Any, ...]:
         """A tuple with one entry per output."""
         return (None,) * self._outputs
+
+    def __call__(self, *gradients: Any) -> Any:
+        """Return the gradients of the inputs, given those of the results."""
+        if len(gradients) != self._outputs:
+            raise TypeError(f"{self.name()} expected {self._outputs} arguments, got {len(gradients)} arguments instead")
+        hooks = self._hooks
+        packed = None if hooks is None or hooks.prepare is None else hooks.prepare(self)
+        try:
+            gradient = list(gradients) if self._outputs > 1 else gradients[0]
+            if self._single:
+                return self.backward(gradient)
+            made = tuple(self.backward(gradient, self.all_edges()))
+        finally:
+            if packed is not None:
+                self._saved = packed
+        return made[0] if len(made) == 1 else made
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node's gradients are computed.

@@ -306,14 +306,21 @@ def _show_saved(node_class: Any) -> None:
     def tensor(name: str) -> property:
         return property(lambda node: node._saved_value(name))
 
+    def raw(position: int) -> property:
+        return property(lambda node: node._saved_tensor(node, position))
+
     def value(slot: str) -> property:
         return property(lambda node: getattr(node, slot))
 
-    for name in node_class._saved_names:
+    for number, name in enumerate(node_class._saved_names):
         setattr(node_class, f"_saved_{name}", tensor(name))
+        setattr(node_class, f"_raw_saved_{name}", raw(2 * number))
     for slot in node_class.__slots__:
         if slot.startswith("value_"):
-            setattr(node_class, f"_saved_{slot.removeprefix('value_')}", value(slot))
+            name = slot.removeprefix("value_")
+            setattr(node_class, f"_saved_{name}", value(slot))
+            if name.endswith("_shape"):
+                setattr(node_class, f"_saved_{name.removesuffix('_shape')}_sym_sizes", value(slot))
 
 
 def write_autograd_function(name: str) -> _Writer:

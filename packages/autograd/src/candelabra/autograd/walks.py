@@ -9,6 +9,7 @@ from candelabra import _C, Tensor
 
 from .engine import Walk, edge_of, walk_back
 from .fitting import fit, like
+from .hooks import call_node_hook
 from .leaves import call_accumulated_hooks, take_gradient
 from .node import AccumulateGrad, Edge
 
@@ -133,14 +134,17 @@ def backward(
         walk_back(roots, retain, create_graph)
         return
     _check_targets(targets)
-    computed = walk_back(roots, retain, create_graph, targets)
+    computed = walk_back(roots, retain, create_graph, targets, accumulates=True)
     assert computed is not None
     for target, grad in zip(map(_target_of, targets), computed, strict=True):
-        if grad is not None:
+        if grad is not None and target is not None:
             take_gradient(target, grad, create_graph, 0)
             of_leaf = target._hooks
             if of_leaf is not None and target.grad_fn is None:
                 call_accumulated_hooks(target, of_leaf)
+                accumulate = of_leaf.active_node()
+                for hook in () if accumulate is None else tuple(accumulate.after.values()):
+                    call_node_hook(hook, (), (grad,))
 
 
 def _check_targets(targets: tuple[Any, ...]) -> None:
@@ -149,15 +153,13 @@ def _check_targets(targets: tuple[Any, ...]) -> None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
 
 
-def _target_of(target: Any) -> Tensor:
-    """Return the tensor that a gradient is accumulated into."""
+def _target_of(target: Any) -> Tensor | None:
+    """Return the tensor that a gradient is accumulated into; None for the edge of no leaf."""
     if isinstance(target, Tensor):
         return target
     if isinstance(target.node, AccumulateGrad):
         return target.node.variable
-    raise RuntimeError(
-        "backward(inputs=...): a gradient edge has to be that of a leaf, for only a tensor has a grad to add to"
-    )
+    return None
 
 
 def grad(

@@ -13,6 +13,7 @@ import candelabra
 import candelabra.compiler as _compiler  # noqa: F401
 from candelabra import Tensor, nn, overrides, pytree
 from candelabra.compiler.frames import line_of
+from candelabra.library.aten_dispatch import operator_of
 from candelabra.python_dispatch import TorchDispatchMode
 
 from .graph import Described, ExportError, Node, Ref, State, walk
@@ -341,6 +342,7 @@ class RecordingMode(TorchDispatchMode):
         self.recorder = recorder
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        func = operator_of(func)
         kwargs = {} if kwargs is None else dict(kwargs)
         if kwargs.pop("generator", None) is not None:
             raise ExportError(f"{func.name}{_at(_line())} draws from a generator of its own, which no file can hold")

@@ -21,7 +21,7 @@ for _module in (
     "linalg.low_rank", "elementwise.special", "linalg.einsum", "reduction.softmax",
     "reduction.histograms", "nn.normalization", "nn.attention", "nn.recurrent", "nn.recurrent_stack",
     "nn.resampling", "movement.embedding_bag", "creation.random", "creation.multinomial", "linalg.spectrum",
-    "methods.tensor_protocol", "methods.resizing", "methods.array_namespace", "methods.tape_methods",
+    "methods.tensor_protocol", "methods.resizing", "methods.array_namespace", "methods.tape_methods", "methods.view_methods",
     "creation.legacy_types", "methods.symbolic", "methods.control_flow", "methods.other_layouts",
     "methods.old_methods", "methods.storage_methods", "methods.generator_methods", "methods.mapped_files", "creation.binomial",
     "creation.poisson", "nn.convolution", "methods.names", "nn.pooling", "nn.loss",

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
+#: What an overload knows of its operator.
+_FACTS = frozenset({"functional", "parameter_types", "parameters", "schema"})
+
+
 class OpOverload:
     """One overload of an operator.
 
@@ -65,6 +69,11 @@ class OpOverload:
             raise AttributeError(f"{self._name} is composed of operators and has no schema of its own")
         return f"aten::{operator.schema}"
 
+    def __getattr__(self, name: str) -> Any:
+        if name in _FACTS:
+            return getattr(self._overloadpacket.operator, name)
+        raise AttributeError(f"'OpOverload' object has no attribute '{name}'", name=name, obj=self)
+
     def name(self) -> str:
         """Return the full name: ``aten::add.Tensor``."""
         return self._name
@@ -106,6 +115,8 @@ class OpOverloadPacket:
         self.__name__ = name
         self._qualified_op_name = f"aten::{name}"
         self.op = op
+        #: Candelabra's operator; None if its arguments are not ATen's.
+        self.operator = None if name in _OTHER_ARGUMENTS else _operator(name, op)
         names = _OWN_OVERLOADS.get(name) or OVERLOADS.get(name)
         self._overload_names = names or (("default",) if name in ONLY_DEFAULT else ("default", "out"))
 
@@ -236,6 +247,9 @@ _OWN: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+#: Operators whose arguments are others than ATen's.
+_OTHER_ARGUMENTS = frozenset({*_OWN, "embedding", "grid_sampler", "native_dropout"})
+
 #: The overloads of those of them that are not in the table.
 _OWN_OVERLOADS = {
     "slice": ("Tensor", "Tensor_out"), "sym_size": ("default", "int"), "sym_stride": ("default", "int"), "sym_numel": ("default",),
@@ -266,6 +280,11 @@ def _function(name: str) -> Callable[..., Any] | None:
         return None
     found = getattr(functional.native, name, None) or getattr(functional, name, None)
     return found if callable(found) and not isinstance(found, type) else None
+
+
+def _operator(name: str, op: Callable[..., Any]) -> Any:
+    """Return the operator of a name, whose function may take arguments in other forms too."""
+    return op if isinstance(op, _C.Operator) else OPERATORS.get(name)
 
 
 def _overload(name: str, overload: str) -> Any:

@@ -43,6 +43,29 @@ def set_module(obj: Any, mod: str) -> None:
     obj.__module__ = mod
 
 
+def swap_tensors(t1: Any, t2: Any) -> None:
+    """Exchange what two tensors are: memory, geometry, place on the tape, attributes and class.
+
+    Who has one of the objects sees the other tensor. A graph that was recorded before must not be
+    walked back: it knows a leaf by its object.
+
+    Raises
+    ------
+    RuntimeError
+        If one of the two has a weak reference, or their classes have different slots.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.utils import swap_tensors
+    >>> a, b = candelabra.ones(1), candelabra.zeros(2)
+    >>> swap_tensors(a, b)
+    >>> a
+    tensor([0., 0.])
+    """
+    t1._swap(t2)
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

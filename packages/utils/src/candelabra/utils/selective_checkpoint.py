@@ -10,6 +10,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, pytree
+from candelabra.library.aten import OpOverload, OpOverloadPacket
 from candelabra.python_dispatch import TorchDispatchMode
 
 Policy = Callable[..., Any]
@@ -59,6 +60,8 @@ def create_selective_checkpoint_contexts(
     ------
     TypeError
         If it is neither a list nor a function.
+    ValueError
+        If an element of the list is no operator.
 
     Examples
     --------
@@ -71,6 +74,8 @@ def create_selective_checkpoint_contexts(
     True
     """
     if isinstance(policy_fn_or_list, list | tuple):
+        for operator in policy_fn_or_list:
+            _check_overload(operator)
         policy: Policy = functools.partial(_is_listed, {_name(operator) for operator in policy_fn_or_list})
     elif callable(policy_fn_or_list):
         policy = policy_fn_or_list
@@ -78,6 +83,15 @@ def create_selective_checkpoint_contexts(
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict[str, deque[Any]] = defaultdict(deque)
     return _Keeping(policy, kept), _Reusing(policy, kept, allow_cache_entry_mutation)
+
+
+def _check_overload(operator: Any) -> None:
+    if isinstance(operator, (OpOverload, candelabra._C.Operator)):
+        return
+    message = f"Expected op in `op_list` to be an OpOverload but got: {operator} of type {type(operator)}."
+    if isinstance(operator, OpOverloadPacket):
+        message += " Please update the OpOverloadPacket to a specific OpOverload: torch.ops.aten.add to torch.ops.aten.add.Tensor."
+    raise ValueError(message)
 
 
 def _name(operator: Any) -> str:
@@ -90,16 +104,6 @@ def _is_listed(names: set[str], context: Any, operator: Any, *args: Any, **kwarg
     return CheckpointPolicy.MUST_SAVE if _name(operator) in names else CheckpointPolicy.PREFER_RECOMPUTE
 
 
-@functools.cache
-def _overload(name: str) -> Any:
-    """Return the overload of ATen's that a policy is told, or the operator if ATen has none."""
-    packet = getattr(candelabra.ops.aten, name, None)
-    if packet is None:
-        return getattr(candelabra.ops, name)
-    names = packet.overloads()
-    return getattr(packet, "default" if "default" in names else names[0])
-
-
 class _Mode(TorchDispatchMode):
     is_recompute = False
 
@@ -108,10 +112,10 @@ class _Mode(TorchDispatchMode):
         self.policy = policy
         self.kept = kept
 
-    def keeps(self, name: str, args: Any, kwargs: Any) -> bool:
+    def keeps(self, operator: Any, args: Any, kwargs: Any) -> bool:
         """Return whether the result of a call is kept."""
         context = SelectiveCheckpointContext(is_recompute=self.is_recompute)
-        found = self.policy(context, _overload(name), *args, **kwargs)
+        found = self.policy(context, operator, *args, **kwargs)
         return found is True or found in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
@@ -119,7 +123,7 @@ class _Keeping(_Mode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = _name(func)
-        if self.keeps(name, args, kwargs or {}):
+        if self.keeps(func, args, kwargs or {}):
             entries = pytree.tree_map(lambda x: (x.detach(), x._version) if isinstance(x, Tensor) else (x, 0), result)
             self.kept[name].append(entries)
         return result
@@ -134,9 +138,14 @@ class _Reusing(_Mode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = _name(func)
-        if not self.keeps(name, args, kwargs or {}):
+        if not self.keeps(func, args, kwargs or {}):
             return func(*args, **(kwargs or {}))
-        if not self.kept[name]:
+        if name in self.kept and not self.kept[name]:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
+                "activation checkpoint."
+            )
+        if name not in self.kept:
             raise RuntimeError(
                 f"{name} encountered during backward, but not found in storage: the recomputation differs"
             )

@@ -11,6 +11,7 @@ from typing import Any
 
 import candelabra.nn as nn
 from candelabra import Tensor, overrides, pytree
+from candelabra.library.aten_dispatch import operator_of
 from candelabra.python_dispatch import TorchDispatchMode
 
 from ..codegen import PyTreeCodeGen, PyTreeInfo
@@ -109,9 +110,12 @@ class ProxyMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = {} if kwargs is None else kwargs
-        if func in self.decompositions:
-            with self:
-                return self.decompositions[func](*args, **kwargs)
+        overload, func = func, operator_of(func)
+        # A table has operators, or overloads of them.
+        for known in (overload, func):
+            if known in self.decompositions:
+                with self:
+                    return self.decompositions[known](*args, **kwargs)
         node_args, node_kwargs = map_aggregate(args, self.argument), map_aggregate(kwargs, self.argument)
         result = func(*args, **kwargs)
         node = self.graph.call_function(func, node_args, node_kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor
 from candelabra.autograd import Function
+from candelabra.library.aten_dispatch import operator_of
 
 from ..checkpoint.sharded import Shards
 from ..device_mesh import DeviceMesh, current_mesh
@@ -56,7 +57,7 @@ class DTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return cls._compute(func, args, kwargs or {})
+        return cls._compute(operator_of(func), args, kwargs or {})
 
     # ---- what it is
 

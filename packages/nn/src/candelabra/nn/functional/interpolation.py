@@ -233,6 +233,12 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
+            "See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     axes = []
     for i, length in enumerate(reversed(size[2:])):
         line = (

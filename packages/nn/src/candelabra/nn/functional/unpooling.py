@@ -165,6 +165,8 @@ def _fractional(
     spatial = tuple(input.shape[-dims:])
     if output_size is None:
         ratios = (output_ratio,) * dims if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
+        if len(ratios) != dims:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         if any(not 0 < ratio < 1 for ratio in ratios):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
         size = tuple(int(n * ratio) for n, ratio in zip(spatial, ratios, strict=True))

@@ -265,6 +265,10 @@ class _InstanceNorm(_RunningNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
+    def _get_no_batch_dim(self) -> int:
+        """Return how many dimensions an input without a batch has."""
+        return self._dims + 1
+
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in (self._dims + 1, self._dims + 2):
             raise ValueError(f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.ndim}D input)")

@@ -20,7 +20,10 @@ __all__ = ["FILES", "counterpart", "names", "submodules"]
 FILES = {
     "": "package",
     "_C": "bindings",
+    "_C._autograd": "internals.autograd_names",
+    "_C._functions": "internals.engine_functions",
     "_C._functorch": "internals.functorch",
+    "_C._profiler": "internals.traceback_names",
     "__config__": "configuration",
     "__future__": "settings.future_behavior",
     "_custom_ops": "operators.custom_ops",
@@ -31,7 +34,11 @@ FILES = {
     "_dynamo.utils": "internals.dynamo",
     "_export.wrappers": "internals.export_wrappers",
     "_functorch.vmap": "internals.functorch",
+    "_higher_order_ops.cond": "internals.conditional",
+    "_vmap_internals": "internals.vmap_names",
     "_guards": "internals.guards",
+    "_logging": "internals.warning_filters",
+    "_logging._internal": "internals.warning_filters",
     "_prims_common": "internals.prims_common",
     "_refs": "internals.references",
     "_subclasses.fake_tensor": "internals.fake_names",
@@ -72,6 +79,8 @@ FILES = {
     "jit.annotations": "internals.jit_annotations",
     "library": "operators.library_names",
     "mps": "absent_device",
+    "multiprocessing.reductions": "internals.storage_references",
+    "nested._internal.nested_tensor": "internals.nested_names",
     "nn": "nn.package",
     "nn.attention": "nn.attention",
     "nn.common_types": "nn.common_types",
@@ -93,6 +102,7 @@ FILES = {
     "utils._contextlib": "internals.contextlib_names",
     "utils._cxx_pytree": "optree",
     "utils._device": "internals.device_context",
+    "utils._dtype_abbrs": "internals.dtype_texts",
     "utils._foreach_utils": "internals.foreach_names",
     "utils._pytree": "pytree",
     "utils._traceback": "internals.tracebacks",
@@ -114,7 +124,7 @@ FILES = {
 }
 _PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
 #: Modules without names, which libraries import and ask later.
-_EMPTY = {"_export", "_functorch", "onnx.symbolic_opset11"}
+_EMPTY = {"_export", "_functorch", "_higher_order_ops", "nested", "nested._internal", "onnx.symbolic_opset11"}
 #: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
 _KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS, *_EMPTY}
 #: Modules whose import raises.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
+import weakref
 from typing import Any
 
 import candelabra
@@ -32,9 +33,14 @@ __all__ = [
     "_ExcludeDispatchKeyGuard",
     "_TensorBase",
     "_TensorMeta",
+    "_WeakTensorRef",
     "_DisableTorchDispatch",
     "_EnableTorchFunction",
     "_TorchFunctionState",
+    "_current_autograd_node",
+    "_current_graph_task_id",
+    "_dispatch_isTensorSubclassLike",
+    "_will_engine_execute_node",
     "_are_functorch_transforms_active",
     "_data_address",
     "_dispatch_has_kernel",
@@ -179,6 +185,63 @@ def _data_address(tensor: Tensor) -> int:
     memory shared that is copied before it is written to.
     """
     return _C.storage_address(tensor.untyped_storage()) + tensor.storage_offset() * tensor.element_size()
+
+
+class _WeakTensorRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"_WeakTensorRef(): incompatible function arguments: {type(tensor).__name__} is no Tensor")
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Return whether the tensor is gone."""
+        return self._reference() is None
+
+
+def _dispatch_isTensorSubclassLike(tensor: Tensor) -> bool:
+    """Return whether the class of a tensor, a mode or a transform may compute its operators."""
+    found = getattr(type(tensor), "__torch_dispatch__", None)
+    return (found is not None and found is not _C._disabled_torch_dispatch_impl) or bool(_C.torch_dispatch_modes())
+
+
+def _walk() -> Any:
+    from candelabra import autograd  # noqa: F401  (a package is imported before its modules)
+    from candelabra.autograd.engine import current_walk
+
+    return current_walk()
+
+
+def _current_graph_task_id() -> int:
+    """Return the number of the backward pass that is running on this thread, or -1."""
+    walk = _walk()
+    return -1 if walk is None else int(walk.number)
+
+
+def _current_autograd_node() -> Any:
+    """Return the node whose hooks or custom function the backward pass is calling, or None."""
+    walk = _walk()
+    return None if walk is None else walk.node
+
+
+def _will_engine_execute_node(node: Any) -> bool:
+    """Return whether the backward pass that is running reaches a node.
+
+    Raises
+    ------
+    RuntimeError
+        If none is running, or the argument is no node.
+    """
+    from candelabra.autograd.engine import edge_of
+    from candelabra.autograd.graph import GradientEdge
+
+    walk = _walk()
+    if walk is None:
+        raise RuntimeError("_will_engine_execute_node: expected to be called during the backward pass")
+    if isinstance(node, Tensor) or not hasattr(node, "next_functions"):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+    return bool(walk.reaches(edge_of(GradientEdge(node, 0))))
 
 
 class _TorchFunctionState(enum.Enum):

@@ -18,14 +18,24 @@ def _floats(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
+def _gets_memory(old: Tensor, new: Tensor) -> bool:
+    """Return whether a parameter comes from the device meta or goes there: as in PyTorch, it is
+    another object then.
+    """
+    return type(old) is Parameter and type(new) is Tensor and old.is_meta != new.is_meta
+
+
 class Conversion:
     """Implement the methods of `Module` that convert and move its tensors.
 
-    They all work in place and return self. `Parameter` objects keep their identity.
+    They all work in place and return self. `Parameter` objects keep their identity, except those
+    that come from the device meta or go there.
     """
 
-    #: Whether conversions make new parameters, as a program may ask under the name ``torch``.
+    #: Whether conversions make new parameters, or exchange those that there are with new ones
+    #: (`utils.swap_tensors`), as a program may ask under the name ``torch``.
     _overwrites: bool = False
+    _swaps: bool = False
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -44,7 +54,11 @@ class Conversion:
                 new = fn(parameter)
                 grad = parameter.grad
                 new_grad = None if grad is None else fn(grad)
-            if self._overwrites and not is_lazy(parameter):
+            if self._swaps and not is_lazy(parameter):
+                self._exchange(name, parameter, new, new_grad)
+                continue
+            is_new = self._overwrites or _gets_memory(parameter, new)
+            if is_new and not is_lazy(parameter):
                 self._parameters[name] = made = Parameter(new, parameter.requires_grad)
                 made.grad = None if new_grad is None else new_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
                 continue
@@ -53,7 +67,9 @@ class Conversion:
             if new is not parameter:
                 parameter.data = new
             if grad is not None:
-                parameter.grad = grad if new_grad is grad else new_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
+                if new_grad is not grad:
+                    grad.data = new_grad
+                parameter.grad = grad
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 # An uninitialized buffer must keep its class.
@@ -61,6 +77,20 @@ class Conversion:
             elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _exchange(self, name: str, parameter: Parameter, new: Tensor, new_grad: Tensor | None) -> None:
+        """Swap a parameter and its gradient with converted ones; both keep their identity."""
+        grad = parameter.grad
+        parameter.grad = None
+        try:
+            parameter._swap(Parameter(new, parameter.requires_grad))
+        except Exception as error:
+            parameter.grad = grad
+            raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}") from error
+        if grad is not None and new_grad is not None:
+            if new_grad is not grad:
+                grad._swap(new_grad.requires_grad_(grad.requires_grad))
+            parameter.grad = grad
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device, convert floating and complex tensors to a dtype, or both.
@@ -155,6 +185,8 @@ def _parse_to(
     copy: bool = False,
     memory_format: Any = None,
 ) -> tuple[Any, Any, bool, Any]:
+    if copy:
+        raise RuntimeError(".to() does not accept copy argument")
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
@@ -163,7 +195,7 @@ def _parse_to(
         dtype = rest.pop(0)
     elif rest:
         device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], candelabra.dtype)):
+        if rest:
             dtype = rest.pop(0)
     if rest:
         non_blocking = rest.pop(0)

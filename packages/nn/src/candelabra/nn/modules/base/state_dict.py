@@ -48,6 +48,7 @@ class StateDict:
     """Implement the methods of `Module` that create and load state dicts."""
 
     _version: int = 1
+    _swaps: bool
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
@@ -174,6 +175,20 @@ class StateDict:
         self._load_state_dict_post_hooks[handle.id] = hook
         return handle
 
+    def _take(self, name: str, mine: Tensor, given: Tensor, assign: bool) -> None:
+        """Load one tensor: copy its values, or take it itself."""
+        if self._swaps and isinstance(mine, Parameter):
+            with no_grad():
+                new = given.detach() if assign else mine.copy_(given).detach()
+            mine._swap(Parameter(new, mine.requires_grad))
+        elif not assign:
+            with no_grad():
+                mine.copy_(given)
+        elif isinstance(mine, Parameter) and not isinstance(given, Parameter):
+            setattr(self, name, Parameter(given, requires_grad=mine.requires_grad))
+        else:
+            setattr(self, name, given)
+
     def _load_from_state_dict(
         self,
         state_dict: dict[str, Any],
@@ -218,17 +233,7 @@ class StateDict:
             if mine.is_meta and not given.is_meta and not assign:
                 _warn_of_no_op(key)
             try:
-                if not assign:
-                    with no_grad():
-                        mine.copy_(given)
-                elif isinstance(mine, Parameter):
-                    setattr(
-                        self,
-                        name,
-                        given if isinstance(given, Parameter) else Parameter(given, requires_grad=mine.requires_grad),
-                    )
-                else:
-                    setattr(self, name, given)
+                self._take(name, mine, given, assign)
             except Exception as error:
                 action = "swapping" if assign else "copying"
                 error_msgs.append(

@@ -35,20 +35,23 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Accept False, and raise NotImplementedError for True.
+    """Set whether ``Module.to`` and its relatives, and `load_state_dict`, swap parameters with new
+    ones (:func:`candelabra.utils.swap_tensors`) instead of changing their data.
 
-    Raises
-    ------
-    NotImplementedError
-        For True: a conversion changes the data of a parameter, which keeps its identity already.
+    Examples
+    --------
+    >>> import candelabra
+    >>> from candelabra.torch.stand_ins.settings import future_behavior
+    >>> future_behavior.set_swap_module_params_on_conversion(True)
+    >>> layer = candelabra.nn.Linear(1, 1)
+    >>> weight, number = layer.weight, layer.weight._cdata
+    >>> layer.double().weight is weight, weight._cdata == number
+    (True, False)
+    >>> future_behavior.set_swap_module_params_on_conversion(False)
     """
-    if value:
-        raise NotImplementedError(
-            "torch.__future__.set_swap_module_params_on_conversion(True): tensors are not swapped here; a conversion keeps the parameters and "
-            "changes their data, and load_state_dict(assign=True) takes the tensors of the state dict"
-        )
+    Conversion._swaps = bool(value)
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Return False, because tensors are not swapped."""
-    return False
+    """Return whether conversions swap parameters with new ones."""
+    return Conversion._swaps
