@@ -137,6 +137,22 @@ Tree tree_from_object(PyObject* description) {
   return tree;
 }
 
+int Tree::visit(visitproc visitor, void* arg) const {
+  if (const int result = visit_references(visitor, arg, object)) return result;
+  if (const int result = visit_each(keys, [&](const Ref<>& key) { return visit_references(visitor, arg, key); }))
+    return result;
+  return visit_each(children, [&](const Tree& child) { return child.visit(visitor, arg); });
+}
+
+int ArgumentTree::visit(visitproc visitor, void* arg) const {
+  if (const int result = visit_each(positional, [&](const Tree& tree) { return tree.visit(visitor, arg); }))
+    return result;
+  return visit_each(keywords, [&](const std::pair<Ref<>, Tree>& one) {
+    const int result = visit_references(visitor, arg, one.first);
+    return result ? result : one.second.visit(visitor, arg);
+  });
+}
+
 bool ArgumentTree::matches(PyObject* const* values, Py_ssize_t count, PyObject* names,
                            std::vector<TensorObject*>& tensors) const {
   if (count != static_cast<Py_ssize_t>(positional.size())) return false;
@@ -195,6 +211,12 @@ class ItemsGuard : public Guard {
     const Ref<> shown(failed_ ? PyObject_Repr(failed_.get()) : nullptr);
     return shown ? text("the item ", text_of(shown.get())) : "the number of items";
   }
+  int visit(visitproc visitor, void* arg) const override {
+    const int result = visit_references(visitor, arg, dict_, failed_);
+    return result ? result : visit_each(items_, [&](const std::pair<Ref<>, Ref<>>& item) {
+      return visit_references(visitor, arg, item.first, item.second);
+    });
+  }
 
  private:
   Ref<> dict_, failed_;
@@ -218,6 +240,7 @@ class ListGuard : public Guard {
     return true;
   }
   std::string description() const override { return "an entry of a list"; }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, list_, expected_); }
 
  private:
   Ref<> list_, expected_;
@@ -234,6 +257,7 @@ class CellGuard : public Guard {
     return value && is_same_value(value, expected_.get());
   }
   std::string description() const override { return "a variable of an enclosing function"; }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, cell_, expected_); }
 
  private:
   Ref<> cell_, expected_;
@@ -253,7 +277,8 @@ class TensorGuard : public Guard {
     strides_ = tensor_->strides;
     offset_ = tensor_->offset;
     dtype_ = tensor_->dtype;
-    requires_grad_ = tensor_->requires_grad;
+    requires_grad_ = candelabra::requires_grad(tensor_.get());
+    history_ = Ref<>::borrow(tensor_->grad_fn);
     check(!tensor_->hooks, PyExc_ValueError, "a tensor has hooks");
   }
   TensorGuard(const TensorGuard&) = delete;
@@ -262,15 +287,18 @@ class TensorGuard : public Guard {
   bool holds() override {
     const TensorObject& now = *tensor_.get();
     return root_storage(now.storage) == storage_ && now.offset == offset_ && now.dtype == dtype_ &&
-           now.requires_grad == requires_grad_ && !now.hooks && now.sizes == sizes_ && now.strides == strides_ &&
+           candelabra::requires_grad(tensor_.get()) == requires_grad_ && now.grad_fn == history_.get() && !now.hooks &&
+           now.sizes == sizes_ && now.strides == strides_ &&
            (gradient_ == 2 || (now.grad == nullptr) == (gradient_ == 1));
   }
   std::string description() const override {
-    return text("a tensor of shape ", shown(sizes_), ": its memory, requires_grad, hooks or gradient");
+    return text("a tensor of shape ", shown(sizes_), ": its memory, requires_grad, history, hooks or gradient");
   }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, tensor_, history_); }
 
  private:
   TensorRef tensor_;
+  Ref<> history_;
   Storage* storage_;
   Dims sizes_, strides_;
   int64_t offset_;
@@ -293,6 +321,7 @@ class TypeGuard : public Guard {
   std::string description() const override {
     return text("the class ", reinterpret_cast<PyTypeObject*>(type_.get())->tp_name);
   }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, type_); }
 
  private:
   Ref<> type_;

@@ -15,6 +15,7 @@ struct Input {
   Device device;
   bool requires_grad = false;
   bool is_inference = false;
+  bool has_history = false;
   int64_t offset = 0;  // in bytes
   int buffer = -1;
   StorageRef pinned;    // the argument must have this memory: the program also reaches it otherwise
@@ -64,6 +65,10 @@ class Program {
   // Replays. Returns the result, a new reference; throws.
   PyObject* run(const std::vector<TensorObject*>& tensors);
   bool is_running() const { return is_running_; }
+
+  // For the collector of cycles: of what Python sees of the program. After clear() it fits no call.
+  int visit(visitproc visit, void* arg) const;
+  void clear();
 
   // The most bytes of memory made in a replay that are in use at a time, results included.
   size_t planned_bytes() const { return planned_bytes_; }
@@ -141,6 +146,7 @@ class Program {
   std::shared_ptr<Recorder> recording_;
   bool is_debugged_;
   bool is_running_ = false;
+  bool is_cleared_ = false;
   Device device_;
   const cb_compile* compile_ = nullptr;  // of the backend, if it runs tiles
   std::vector<Planned> planned_;         // by buffer of the recording, then those of `changed_`

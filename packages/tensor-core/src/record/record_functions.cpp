@@ -87,6 +87,7 @@ void add_input(Program& program, py::handle object, bool is_pinned, py::handle p
   input.device = tensor.device();
   input.requires_grad = requires_grad(&tensor);
   input.is_inference = tensor.inference;
+  input.has_history = tensor.grad_fn != nullptr;
   input.offset = tensor.offset * itemsize(tensor.dtype);
   input.buffer = program.recording().find(tensor.storage);
   if (is_pinned) input.pinned = shared(root_storage(tensor.storage));
@@ -172,11 +173,21 @@ PyObject* note_backward(PyObject*, PyObject* edge) {
   Py_RETURN_NONE;
 }
 
-}  // namespace
-
-PyObject* program_object(const std::shared_ptr<Program>& program) {
-  return py::cast(program).release().ptr();
+// Guards may hold what leads to the program's own function, such as a module that has it.
+void make_collectable(PyHeapTypeObject* heap_type) {
+  PyTypeObject& type = heap_type->ht_type;
+  type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    return py::detail::is_holder_constructed(self) ? py::cast<Program&>(py::handle(self)).visit(visit, arg) : 0;
+  };
+  type.tp_clear = [](PyObject* self) {
+    if (py::detail::is_holder_constructed(self)) py::cast<Program&>(py::handle(self)).clear();
+    return 0;
+  };
 }
+
+}  // namespace
 
 std::shared_ptr<Program> program_from_object(PyObject* object) {
   check(py::isinstance<Program>(object), PyExc_TypeError, "expected a Program, but got ", Py_TYPE(object)->tp_name);
@@ -244,7 +255,8 @@ void register_record(py::module_& module) {
           "other"_a, "inputs"_a,
           "What differs, or an empty string. Of each argument's memory: its number, and where the argument begins in "
           "both, in bytes.");
-  py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.")
+  py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.",
+                                                py::custom_type_setup(make_collectable))
       .def(py::init<std::shared_ptr<Recorder>, bool>(), "recording"_a, "debug"_a)
       .def_property_readonly("recording", [](Program& program) { return program.shared_recording(); })
       .def("set_trees", set_trees)
