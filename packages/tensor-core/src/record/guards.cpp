@@ -190,9 +190,10 @@ class ItemsGuard : public Guard {
   bool holds() override {
 #if PY_VERSION_HEX < 0x030C0000
     const uint64_t version = reinterpret_cast<PyDictObject*>(dict_.get())->ma_version_tag;
-    if (version == version_) return true;
+    if (version == version_ && !PyODict_Check(dict_.get())) return true;
 #endif
     if (size_ >= 0 && PyDict_GET_SIZE(dict_.get()) != size_) return false;
+    if (size_ == static_cast<Py_ssize_t>(items_.size()) && !is_in_order()) return false;
     for (const auto& [key, expected] : items_) {
       PyObject* const value = PyDict_GetItemWithError(dict_.get(), key.get());
       if (!value && PyErr_Occurred()) throw PythonError();
@@ -219,6 +220,26 @@ class ItemsGuard : public Guard {
   }
 
  private:
+  // Whether all keys of the dictionary are those that are expected, in their order.
+  bool is_in_order() {
+    const auto is_next = [&](size_t k, PyObject* key) {
+      if (is_same_value(items_[k].first.get(), key)) return true;
+      failed_ = items_[k].first;
+      return false;
+    };
+    if (PyODict_Check(dict_.get())) {  // has an order of its own
+      const Ref<> keys = owned(PySequence_List(dict_.get()));
+      for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k)
+        if (!is_next(static_cast<size_t>(k), PyList_GET_ITEM(keys.get(), k))) return false;
+      return true;
+    }
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    for (size_t k = 0; PyDict_Next(dict_.get(), &at, &key, &value); ++k)
+      if (!is_next(k, key)) return false;
+    return true;
+  }
+
   Ref<> dict_, failed_;
   std::vector<std::pair<Ref<>, Ref<>>> items_;
   Py_ssize_t size_ = -1;
@@ -307,6 +328,52 @@ class TensorGuard : public Guard {
   int gradient_;
 };
 
+// The code of a function, and the defaults of its parameters.
+class FunctionGuard : public Guard {
+ public:
+  explicit FunctionGuard(PyObject* description) : function_(Ref<>::borrow(item_of(description, 1))) {
+    check(PyFunction_Check(function_.get()), PyExc_TypeError, "a guard of a function needs a function");
+    code_ = Ref<>::borrow(PyFunction_GetCode(function_.get()));
+    defaults_ = Ref<>::borrow(PyFunction_GetDefaults(function_.get()));
+    keyword_defaults_ = Ref<>::borrow(PyFunction_GetKwDefaults(function_.get()));
+  }
+  bool holds() override {
+    PyObject* const function = function_.get();
+    return PyFunction_GetCode(function) == code_.get() && PyFunction_GetDefaults(function) == defaults_.get() &&
+           PyFunction_GetKwDefaults(function) == keyword_defaults_.get();
+  }
+  std::string description() const override { return "the code or the defaults of a function"; }
+  int visit(visitproc visitor, void* arg) const override {
+    return visit_references(visitor, arg, function_, code_, defaults_, keyword_defaults_);
+  }
+
+ private:
+  Ref<> function_, code_, defaults_, keyword_defaults_;
+};
+
+// The class of an object, and which dictionary holds its attributes.
+class ObjectGuard : public Guard {
+ public:
+  // (_, object, its dictionary or None)
+  explicit ObjectGuard(PyObject* description)
+      : object_(Ref<>::borrow(item_of(description, 1))), dict_(Ref<>::borrow(item_of(description, 2))) {
+    type_ = Ref<>::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object_.get())));
+  }
+  bool holds() override {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object_.get())) != type_.get()) return false;
+    if (dict_.get() == Py_None) return true;
+    const Ref<> dict = owned(PyObject_GenericGetDict(object_.get(), nullptr));
+    return dict.get() == dict_.get();
+  }
+  std::string description() const override { return "the class of an object"; }
+  int visit(visitproc visitor, void* arg) const override {
+    return visit_references(visitor, arg, object_, dict_, type_);
+  }
+
+ private:
+  Ref<> object_, dict_, type_;
+};
+
 // The methods of a class have not been replaced.
 class TypeGuard : public Guard {
  public:
@@ -353,6 +420,8 @@ std::unique_ptr<Guard> guard_from_object(PyObject* description) {
   if (kind == "list") return std::make_unique<ListGuard>(description);
   if (kind == "cell") return std::make_unique<CellGuard>(description);
   if (kind == "tensor") return std::make_unique<TensorGuard>(description);
+  if (kind == "function") return std::make_unique<FunctionGuard>(description);
+  if (kind == "object") return std::make_unique<ObjectGuard>(description);
   if (kind == "class") return std::make_unique<TypeGuard>(description);
   check(kind == "modes", PyExc_TypeError, "there are no guards of kind ", kind);
   return std::make_unique<ModeGuard>();

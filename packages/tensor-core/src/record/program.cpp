@@ -82,6 +82,17 @@ bool Program::accepts(PyObject* const* values, Py_ssize_t count, PyObject* names
   return std::ranges::all_of(guards, [](const std::unique_ptr<Guard>& guard) { return guard->holds(); });
 }
 
+// What code sees of an argument besides its values: whether it is a view, has attributes of its own
+// or is the same object as another.
+bool Program::is_like_argument(const std::vector<TensorObject*>& tensors, size_t k) const {
+  const Input& expected = inputs[k];
+  const TensorObject& tensor = *tensors[k];
+  if ((tensor.base != nullptr) != expected.is_view || (tensor.dict && PyDict_GET_SIZE(tensor.dict) > 0)) return false;
+  const auto first = std::find(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(k), tensors[k]);
+  const auto number = first - tensors.begin();
+  return expected.same_as < 0 ? number == static_cast<std::ptrdiff_t>(k) : number == expected.same_as;
+}
+
 bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Input& expected = inputs[k];
@@ -91,6 +102,7 @@ bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
         tensor.hooks || tensor.inference != expected.is_inference || !(tensor.sizes == expected.sizes) ||
         !(tensor.strides == expected.strides))
       return false;
+    if (expected.is_argument && !is_like_argument(tensors, k)) return false;
     Storage* const root = root_storage(tensor.storage);
     const int64_t offset = tensor.offset * itemsize(tensor.dtype);
     if (expected.pinned) {

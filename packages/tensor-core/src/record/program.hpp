@@ -16,7 +16,12 @@ struct Input {
   bool requires_grad = false;
   bool is_inference = false;
   bool has_history = false;
-  int64_t offset = 0;  // in bytes
+  // Of an argument of a function, whose code may look at the object.
+  bool is_argument = false;
+  bool is_view = false;
+  int same_as = -1;                // the first input that is the same object
+  const void* identity = nullptr;  // of the recorded object, while the program is made
+  int64_t offset = 0;              // in bytes
   int buffer = -1;
   StorageRef pinned;    // the argument must have this memory: the program also reaches it otherwise
   TensorRef parameter;  // the gradient is taken from here
@@ -135,6 +140,7 @@ class Program {
   void insert_copy(const Instruction& writer, int buffer, int at);
 
   bool fits_inputs(const std::vector<TensorObject*>& tensors) const;
+  bool is_like_argument(const std::vector<TensorObject*>& tensors, size_t k) const;
   void set_bases(const std::vector<TensorObject*>& tensors, StorageRef& arena);
   void begin_memory(const Step& step, Owned& owned, const StorageRef& arena);
   void end_memory(const Step& step, Owned& owned);

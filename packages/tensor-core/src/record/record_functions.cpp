@@ -1,6 +1,8 @@
 // Python classes Recording and Program, and the functions that tell the recorder of this thread.
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "python/bindings.hpp"
 #include "record/bindings.hpp"
 #include "record/lowering.hpp"
@@ -76,8 +78,8 @@ py::list instructions_of(const Recorder& recording) {
   return result;
 }
 
-// add_input(tensor, pinned, parameter or None)
-void add_input(Program& program, py::handle object, bool is_pinned, py::handle parameter) {
+// add_input(tensor, pinned, parameter or None, is_argument)
+void add_input(Program& program, py::handle object, bool is_pinned, py::handle parameter, bool is_argument) {
   TensorObject& tensor = *tensor_of(object);
   Input input;
   input.type = Py_TYPE(&tensor);
@@ -88,6 +90,11 @@ void add_input(Program& program, py::handle object, bool is_pinned, py::handle p
   input.requires_grad = requires_grad(&tensor);
   input.is_inference = tensor.inference;
   input.has_history = tensor.grad_fn != nullptr;
+  input.is_argument = is_argument;
+  input.is_view = tensor.base != nullptr;
+  input.identity = &tensor;
+  const auto first = std::ranges::find(program.inputs, &tensor, &Input::identity);
+  if (is_argument && first != program.inputs.end()) input.same_as = static_cast<int>(first - program.inputs.begin());
   input.offset = tensor.offset * itemsize(tensor.dtype);
   input.buffer = program.recording().find(tensor.storage);
   if (is_pinned) input.pinned = shared(root_storage(tensor.storage));
@@ -260,7 +267,7 @@ void register_record(py::module_& module) {
       .def(py::init<std::shared_ptr<Recorder>, bool>(), "recording"_a, "debug"_a)
       .def_property_readonly("recording", [](Program& program) { return program.shared_recording(); })
       .def("set_trees", set_trees)
-      .def("add_input", add_input)
+      .def("add_input", add_input, "tensor"_a, "is_pinned"_a, "parameter"_a, "is_argument"_a)
       .def("add_result", add_result)
       .def("add_guard", [](Program& program,
                            py::handle description) { program.guards.push_back(guard_from_object(description.ptr())); })
