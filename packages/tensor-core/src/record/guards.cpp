@@ -374,7 +374,8 @@ class ObjectGuard : public Guard {
   Ref<> object_, dict_, type_;
 };
 
-// The methods of a class have not been replaced.
+// The attributes of a class have not been replaced. A class has a version from its first lookup on,
+// as long as there are numbers left for versions.
 class TypeGuard : public Guard {
  public:
   explicit TypeGuard(PyObject* description) : type_(Ref<>::borrow(item_of(description, 1))) {
@@ -383,7 +384,7 @@ class TypeGuard : public Guard {
   }
   bool holds() override {
     const auto now = reinterpret_cast<PyTypeObject*>(type_.get())->tp_version_tag;
-    return version_ == 0 || now == version_;
+    return version_ != 0 && now == version_;
   }
   std::string description() const override {
     return text("the class ", reinterpret_cast<PyTypeObject*>(type_.get())->tp_name);
@@ -414,17 +415,17 @@ class ModeGuard : public Guard {
 
 }  // namespace
 
-std::unique_ptr<Guard> guard_from_object(PyObject* description) {
+std::shared_ptr<Guard> guard_from_object(PyObject* description) {
   const std::string_view kind = text_of(item_of(description, 0));
-  if (kind == "items") return std::make_unique<ItemsGuard>(description);
-  if (kind == "list") return std::make_unique<ListGuard>(description);
-  if (kind == "cell") return std::make_unique<CellGuard>(description);
-  if (kind == "tensor") return std::make_unique<TensorGuard>(description);
-  if (kind == "function") return std::make_unique<FunctionGuard>(description);
-  if (kind == "object") return std::make_unique<ObjectGuard>(description);
-  if (kind == "class") return std::make_unique<TypeGuard>(description);
+  if (kind == "items") return std::make_shared<ItemsGuard>(description);
+  if (kind == "list") return std::make_shared<ListGuard>(description);
+  if (kind == "cell") return std::make_shared<CellGuard>(description);
+  if (kind == "tensor") return std::make_shared<TensorGuard>(description);
+  if (kind == "function") return std::make_shared<FunctionGuard>(description);
+  if (kind == "object") return std::make_shared<ObjectGuard>(description);
+  if (kind == "class") return std::make_shared<TypeGuard>(description);
   check(kind == "modes", PyExc_TypeError, "there are no guards of kind ", kind);
-  return std::make_unique<ModeGuard>();
+  return std::make_shared<ModeGuard>();
 }
 
 }  // namespace candelabra

@@ -68,6 +68,6 @@ class Guard {
 };
 
 // (kind, ...), see record_functions.cpp. Throws TypeError.
-std::unique_ptr<Guard> guard_from_object(PyObject* description);
+std::shared_ptr<Guard> guard_from_object(PyObject* description);
 
 }  // namespace candelabra

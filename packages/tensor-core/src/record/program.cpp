@@ -54,7 +54,7 @@ int Program::visit(visitproc visitor, void* arg) const {
     return found;
   if (const int found = tensors_of(cleared)) return found;
   if (const int found = tensors_of(cleared_last)) return found;
-  return visit_each(guards, [&](const std::unique_ptr<Guard>& guard) { return guard->visit(visitor, arg); });
+  return visit_each(guards, [&](const std::shared_ptr<Guard>& guard) { return guard->visit(visitor, arg); });
 }
 
 // What is given up is destroyed only when the program no longer has it: its finalizers may come back
@@ -67,7 +67,7 @@ void Program::clear() {
   const std::vector<Produced> old_produced = std::exchange(produced, {});
   const std::vector<TensorRef> old_cleared = std::exchange(cleared, {});
   const std::vector<TensorRef> old_cleared_last = std::exchange(cleared_last, {});
-  const std::vector<std::unique_ptr<Guard>> old_guards = std::exchange(guards, {});
+  const std::vector<std::shared_ptr<Guard>> old_guards = std::exchange(guards, {});
 }
 
 bool Program::accepts(PyObject* const* values, Py_ssize_t count, PyObject* names, std::vector<TensorObject*>& tensors) {
@@ -79,7 +79,7 @@ bool Program::accepts(PyObject* const* values, Py_ssize_t count, PyObject* names
     tensors.push_back(as_tensor(grad));
   }
   if (tensors.size() != inputs.size() || !fits_inputs(tensors)) return false;
-  return std::ranges::all_of(guards, [](const std::unique_ptr<Guard>& guard) { return guard->holds(); });
+  return std::ranges::all_of(guards, [](const std::shared_ptr<Guard>& guard) { return guard->holds(); });
 }
 
 // What code sees of an argument besides its values: whether it is a view, has attributes of its own

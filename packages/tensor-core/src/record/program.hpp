@@ -58,7 +58,7 @@ class Program {
   std::vector<Produced> produced;  // results first, then gradients
   std::vector<TensorRef> cleared;  // parameters whose gradient the call gives up before it uses it
   std::vector<TensorRef> cleared_last;
-  std::vector<std::unique_ptr<Guard>> guards;
+  std::vector<std::shared_ptr<Guard>> guards;
   // Plans the memory. Throws ValueError where memory that outlives the call has no tensor.
   void finish();
 

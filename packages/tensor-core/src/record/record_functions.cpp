@@ -143,7 +143,7 @@ void set_trees(Program& program, const py::tuple& positional, const py::tuple& k
 
 // The first guard that does not hold, in words; None if all do.
 py::object failed_guard(Program& program) {
-  for (const std::unique_ptr<Guard>& guard : program.guards)
+  for (const std::shared_ptr<Guard>& guard : program.guards)
     if (!guard->holds()) return py::str(guard->description());
   return py::none();
 }
@@ -262,15 +262,25 @@ void register_record(py::module_& module) {
           "other"_a, "inputs"_a,
           "What differs, or an empty string. Of each argument's memory: its number, and where the argument begins in "
           "both, in bytes.");
+  py::class_<Guard, std::shared_ptr<Guard>>(
+      module, "Guard",
+      "Guard(description)\n\nState as it is now, which a program needs: (\"items\", dict, ((key, value or missing), "
+      "...), "
+      "missing, size or -1), (\"list\", list, entries), (\"cell\", cell, contents), (\"tensor\", tensor, whether its "
+      "gradient is None, or 2), (\"function\", function), (\"object\", object, its dict or None), (\"class\", class) "
+      "or "
+      "(\"modes\",).")
+      .def(py::init([](py::handle description) { return guard_from_object(description.ptr()); }), "description"_a);
   py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.",
                                                 py::custom_type_setup(make_collectable))
       .def(py::init<std::shared_ptr<Recorder>, bool>(), "recording"_a, "debug"_a)
       .def_property_readonly("recording", [](Program& program) { return program.shared_recording(); })
       .def("set_trees", set_trees)
-      .def("add_input", add_input, "tensor"_a, "is_pinned"_a, "parameter"_a, "is_argument"_a)
+      .def("add_input", add_input, "tensor"_a, "is_pinned"_a, "parameter"_a, "is_argument"_a = false)
       .def("add_result", add_result)
-      .def("add_guard", [](Program& program,
-                           py::handle description) { program.guards.push_back(guard_from_object(description.ptr())); })
+      .def(
+          "add_guard",
+          [](Program& program, std::shared_ptr<Guard> guard) { program.guards.push_back(std::move(guard)); }, "guard"_a)
       .def("clear_gradient",
            [](Program& program, py::handle parameter, bool is_late) {
              (is_late ? program.cleared_last : program.cleared).push_back(TensorRef::borrow(tensor_of(parameter)));

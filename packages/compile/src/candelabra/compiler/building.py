@@ -113,7 +113,7 @@ def _guard(program: Any, call: RecordedCall, guards_gradients: bool) -> None:
     try:
         for tensor in environment.tensors:
             may_have = 2 if not (guards_gradients and tensor.requires_grad) else int(call.gradients[id(tensor)] is None)
-            program.add_guard(("tensor", tensor, may_have))
+            program.add_guard(_C.Guard(("tensor", tensor, may_have)))
         program.finish()
     except ValueError as error:
         raise UnsupportedError(str(error)) from None
