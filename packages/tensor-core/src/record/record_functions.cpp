@@ -263,6 +263,10 @@ void register_record(py::module_& module) {
       .def_readwrite("calls_left", &Program::calls_left)
       .def_property_readonly("size", &Program::size)
       .def_property_readonly("group_sizes", &Program::group_sizes, "How many operators run together tile by tile.")
+      .def_property_readonly("compiled_sizes", &Program::compiled_sizes,
+                             "How many of these the backend has compiled into functions. Compiles them.")
+      .def_readwrite("is_exact", &Program::is_exact,
+                     "Whether compiled operators give the bits of their kernels. Set before finish().")
       .def_property_readonly("planned_bytes", &Program::planned_bytes)
       .def_property_readonly("unplanned_bytes", &Program::unplanned_bytes);
 }

@@ -1,0 +1,91 @@
+"""LLVM as the compiler of groups of operators, by the package llvmlite.
+
+The library writes each group as text in LLVM's intermediate representation, already in vectors, and
+this module makes machine code of it. No pass runs but those of code generation: contraction and
+reordering would change the bits of results.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+#: `void *compile(const char *text, const char *name)`
+_TextCompiler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+#: Code lives as long as its engine.
+_engines: list[Any] = []
+_machine: Any = None
+
+
+def _make_machine() -> Any:
+    """Return LLVM's description of this processor, and load LLVM."""
+    import llvmlite.binding as binding  # here: it takes longer than most groups to compile
+
+    for name in ("initialize_native_target", "initialize_native_asmprinter"):
+        getattr(binding, name)()
+    # Level 1 schedules and allocates registers; higher ones look for what a loop of vectors lacks.
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=1, jit=True
+    )
+
+
+def compile_text(text: str, name: str) -> int:
+    """Return the address of a function, compiled from LLVM's intermediate representation.
+
+    Parameters
+    ----------
+    text
+        A module in LLVM's assembly language.
+    name
+        The function in it.
+
+    Raises
+    ------
+    RuntimeError
+        If the text is malformed, or the processor is unknown to LLVM.
+
+    Examples
+    --------
+    >>> import ctypes
+    >>> from candelabra_backend_cpu import llvm
+    >>> address = llvm.compile_text("define i32 @one() { ret i32 1 }", "one")
+    >>> ctypes.CFUNCTYPE(ctypes.c_int)(address)()
+    1
+    """
+    global _machine
+    if _machine is None:
+        _machine = _make_machine()
+    import llvmlite.binding as binding
+
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), _machine)
+    engine.finalize_object()
+    _engines.append(engine)
+    return int(engine.get_function_address(name))
+
+
+def _compile_or_null(text: bytes, name: bytes) -> int | None:
+    """Return the address, or None where LLVM fails, so that the kernels run instead."""
+    import logging
+
+    try:
+        return compile_text(text.decode(), name.decode())
+    except (RuntimeError, OSError, ImportError, AttributeError) as error:
+        logging.getLogger("candelabra.backends.cpu").warning("LLVM does not compile a group of operators: %s", error)
+        return None
+
+
+#: Kept: the library calls it as long as the process lives.
+_callback = _TextCompiler(_compile_or_null)
+
+
+def register(library: Path) -> None:
+    """Let the library compile groups of operators from now on.
+
+    Examples
+    --------
+    >>> import candelabra_backend_cpu
+    >>> from candelabra_backend_cpu import llvm
+    >>> llvm.register(candelabra_backend_cpu.library_path())
+    """
+    ctypes.CDLL(str(library)).candelabra_cpu_set_text_compiler(_callback)
