@@ -89,3 +89,16 @@ def register(library: Path) -> None:
     >>> llvm.register(candelabra_backend_cpu.library_path())
     """
     ctypes.CDLL(str(library)).candelabra_cpu_set_text_compiler(_callback)
+
+
+def unregister(library: Path) -> None:
+    """Let the library compile no more groups. Those of existing programs go on.
+
+    Examples
+    --------
+    >>> import candelabra_backend_cpu
+    >>> from candelabra_backend_cpu import llvm
+    >>> llvm.unregister(candelabra_backend_cpu.library_path())
+    >>> llvm.register(candelabra_backend_cpu.library_path())
+    """
+    ctypes.CDLL(str(library)).candelabra_cpu_set_text_compiler(None)
