@@ -7,8 +7,8 @@ from backends import Backend, install, outcomes
 
 KERNELS = '{.operator_name = "mul", .kernel = mul}, {.operator_name = "add", .kernel = add}, {.operator_name = "exp", .kernel = k},'
 
-#: A compiler that keeps operators, positions and numbers, and an interpreter that runs them. Adding a
-#: number is its only claim besides products; it counts its calls in the results of `exp`.
+#: A compiler that keeps operators, positions and numbers, and an interpreter that runs them. It
+#: claims sums and products. The results of `exp` are the counts of calls.
 DECLARATIONS = r"""
 #include "candelabra/compile.h"
 static int calls[6]; /* kernels, claim, compile, execute, destroy, tiles */

@@ -182,8 +182,8 @@ int32_t execute_operators(void* compiled, const cb_graph_run* run) {
 
 const void* extension(const char* name) {
   static int32_t (*const flush)(int32_t) = flush_denormal;
-  static const cb_compile compile{
-      sizeof(cb_compile), run_parallel, claim_graph, compile_operators, execute_operators, destroy_graph};
+  static const cb_compile compile{sizeof(cb_compile), run_parallel,      claim_graph,
+                                  compile_operators,  execute_operators, destroy_graph};
   if (std::strcmp(name, "flush_denormal") == 0) return &flush;
   return std::strcmp(name, "compile") == 0 ? &compile : nullptr;
 }

@@ -56,7 +56,12 @@ def identical(a, b):
     assert a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride()
     mine, other = a.contiguous().numpy(), b.contiguous().numpy()
     if mine.dtype.kind == "f":
-        return bool(((mine.view(f"i{mine.itemsize}") == other.view(f"i{mine.itemsize}")) | ((mine != mine) & (other != other))).all())
+        return bool(
+            (
+                (mine.view(f"i{mine.itemsize}") == other.view(f"i{mine.itemsize}"))
+                | ((mine != mine) & (other != other))
+            ).all()
+        )
     return bool((mine == other).all())
 
 
@@ -287,7 +292,9 @@ def test_max_autotune_at_the_limits():
     def function(x):
         return tuple(2 * part for part in (x.exp(), x.tanh(), x.sigmoid(), (x * 1).relu()))
 
-    x = candelabra.tensor([0.0, -0.0, INFINITY, -INFINITY, float("nan"), 88.7, 89.0, -87.0, -200.0, 1e-30, 3e38]).repeat(7000)
+    x = candelabra.tensor(
+        [0.0, -0.0, INFINITY, -INFINITY, float("nan"), 88.7, 89.0, -87.0, -200.0, 1e-30, 3e38]
+    ).repeat(7000)
     made, program = compiled(function, x, mode="max-autotune")
     assert program.compiled_sizes == program.group_sizes
     for mine, wanted in zip(made(x), function(x), strict=True):
@@ -329,7 +336,11 @@ def test_without_a_compiler_on_the_path(arguments, sizes, tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, str(script), *arguments], env={**os.environ, "PATH": ""}, capture_output=True, text=True, timeout=300
+        [sys.executable, str(script), *arguments],
+        env={**os.environ, "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == sizes and done.stderr == ""

@@ -7,7 +7,10 @@ reordering would change the bits of results.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
+import functools
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +18,18 @@ from typing import Any
 _TextCompiler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 #: Code lives as long as its engine.
 _engines: list[Any] = []
-_machine: Any = None
 
 
-def _make_machine() -> Any:
-    """Return LLVM's description of this processor, and load LLVM."""
-    import llvmlite.binding as binding  # here: it takes longer than most groups to compile
+@functools.cache
+def _processor() -> dict[str, Any]:
+    """Return how LLVM makes code for this processor."""
+    import llvmlite.binding as binding  # here: it takes longer to load than a group to compile
 
-    for name in ("initialize_native_target", "initialize_native_asmprinter"):
-        getattr(binding, name)()
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    features = binding.get_host_cpu_features().flatten()
     # Level 1 schedules and allocates registers; higher ones look for what a loop of vectors lacks.
-    return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=1, jit=True
-    )
+    return {"cpu": binding.get_host_cpu_name(), "features": features, "opt": 1, "jit": True}
 
 
 def compile_text(text: str, name: str) -> int:
@@ -53,12 +55,11 @@ def compile_text(text: str, name: str) -> int:
     >>> ctypes.CFUNCTYPE(ctypes.c_int)(address)()
     1
     """
-    global _machine
-    if _machine is None:
-        _machine = _make_machine()
     import llvmlite.binding as binding
 
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), _machine)
+    # The engine owns its machine.
+    machine = binding.Target.from_default_triple().create_target_machine(**_processor())
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
     engine.finalize_object()
     _engines.append(engine)
     return int(engine.get_function_address(name))
@@ -66,13 +67,14 @@ def compile_text(text: str, name: str) -> int:
 
 def _compile_or_null(text: bytes, name: bytes) -> int | None:
     """Return the address, or None where LLVM fails, so that the kernels run instead."""
-    import logging
-
     try:
         return compile_text(text.decode(), name.decode())
-    except (RuntimeError, OSError, ImportError, AttributeError) as error:
+    except Exception as error:
         logging.getLogger("candelabra.backends.cpu").warning("LLVM does not compile a group of operators: %s", error)
-        return None
+    except KeyboardInterrupt:
+        # Nothing can be raised through the library. It is raised by the next code of Python.
+        _thread.interrupt_main()
+    return None
 
 
 #: Kept: the library calls it as long as the process lives.

@@ -154,7 +154,8 @@ using Trunc = Rounding<'t', 'r', 'u', 'n', 'c'>;
 
 std::string relu(Text node) {
   VectorText& to = node.to;
-  return to.select(to.compare("lt", node.operand(0), to.number(0)), to.number(0), node.operand(0));
+  const std::string zero = to.is_float() ? to.number(0) : to.integer(0);
+  return to.select(to.compare("lt", node.operand(0), zero), zero, node.operand(0));
 }
 // The kernels' a != a || a > b ? a : b.
 std::string extremum(Text node, const char* condition) {
@@ -318,8 +319,7 @@ std::string erf_of(VectorText& to, const std::string& x) {
   for (const double factor : {-1.453152027, 1.421413741, -0.284496736, 0.254829592})
     sum = to.fma(sum, t, to.number(factor));
   const std::string e = exp_of(to, to.negative(to.binary("mul", x, x)));
-  const std::string positive =
-      to.binary("sub", to.number(1), to.binary("mul", to.binary("mul", sum, t), e));
+  const std::string positive = to.binary("sub", to.number(1), to.binary("mul", to.binary("mul", sum, t), e));
   return to.select(to.compare("lt", x, to.number(0)), to.negative(positive), positive);
 }
 std::string gelu(Text node) {

@@ -59,13 +59,13 @@ class Loop {
     // After all loads: results may lie where inputs lie.
     for (int u = 0; u < vectors_; ++u) write_stores(u, results[static_cast<size_t>(u)]);
     const std::string step = std::to_string(vectors_ * lanes);
-    return std::string("define void @") + loop_name +
-           "(ptr %addresses, i64 %n) #0 {\nentry:\n" + entry_ +
+    return std::string("define void @") + loop_name + "(ptr %addresses, i64 %n) #0 {\nentry:\n" + entry_ +
            "  %any = icmp sgt i64 %n, 0\n  br i1 %any, label %loop, label %done\nloop:\n"
            "  %i = phi i64 [0, %entry], [%next, %loop]\n" +
            body_ + "  %next = add nuw nsw i64 %i, " + step +
            "\n  %more = icmp slt i64 %next, %n\n  br i1 %more, label %loop, label %done\ndone:\n  ret void\n}\n" +
-           declarations() + "attributes #0 = { nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\" }\n"
+           declarations() +
+           "attributes #0 = { nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\" }\n"
            "!0 = !{i32 1}\n";
   }
 
@@ -126,8 +126,7 @@ class Loop {
       const bool is_bool = tensor(number).dtype == CB_BOOL;
       body_ += "  " + name + (is_bool ? ".m" : "") + " = load " + memory_vector(number) + ", ptr " + address +
                ", align " + std::to_string(cb_dtype_size(tensor(number).dtype)) + "\n";
-      if (is_bool)
-        body_ += "  " + name + " = icmp ne " + memory_vector(number) + " " + name + ".m, zeroinitializer\n";
+      if (is_bool) body_ += "  " + name + " = icmp ne " + memory_vector(number) + " " + name + ".m, zeroinitializer\n";
     }
   }
 
@@ -218,7 +217,6 @@ std::string VectorText::line(const std::string& expression) {
 }
 
 std::string VectorText::number(double value) const {
-  if (!is_float()) return integer(static_cast<int64_t>(value));
   // LLVM writes floats as the bits of the double of the same value.
   if (dtype_ == CB_FLOAT32) value = static_cast<double>(static_cast<float>(value));
   char bits[24];
@@ -232,8 +230,8 @@ std::string VectorText::integer(int64_t value) const {
 
 std::string VectorText::binary(const char* operation, const std::string& a, const std::string& b) {
   const bool contracts = is_float() && !is_exact_ && std::strcmp(operation, "div") != 0;
-  return line(std::string(is_float() ? "f" : "") + operation + (contracts ? " contract " : " ") + vector_type(dtype_) + " " + a + ", " +
-              b);
+  return line(std::string(is_float() ? "f" : "") + operation + (contracts ? " contract " : " ") + vector_type(dtype_) +
+              " " + a + ", " + b);
 }
 
 std::string VectorText::negative(const std::string& a) {

@@ -36,7 +36,7 @@ class VectorText {
 
   // All return the name of the result.
   std::string line(const std::string& expression);
-  std::string number(double value) const;
+  std::string number(double value) const;  // of floats
   std::string integer(int64_t value) const;
   // "add" of floats is fadd, of signed integers "div" is sdiv.
   std::string binary(const char* operation, const std::string& a, const std::string& b);

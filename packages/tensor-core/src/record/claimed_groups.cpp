@@ -10,6 +10,8 @@ namespace candelabra {
 namespace {
 
 constexpr int64_t unit_stride = 1, no_stride = 0;
+// In elements: of a group that is one loop, at least this many parts, which threads share.
+constexpr int64_t least_parts = 32, longest_part = int64_t{1} << 18, unit = 1024;
 
 // The graph of some calls of a group. Reads of a buffer that a call has written before are edges;
 // all other reads are inputs.
@@ -196,6 +198,12 @@ void compile_runs(Tiling& tiling, const cb_compile& service, bool is_exact) {
     run.outputs = std::move(group.output_places);
     return false;
   });
+  const bool is_whole = tiling.runs.size() == 1 && tiling.runs.front().begin == 0 &&
+                        tiling.runs.front().end == static_cast<int>(tiling.calls.size());
+  if (!is_whole) return;
+  // One loop reads and writes each tensor once: its parts need not fit a cache.
+  tiling.scratch_bytes = 0;
+  tiling.length = std::clamp(tiling.numel / least_parts / unit * unit, tiling.length, longest_part);
 }
 
 }  // namespace candelabra
