@@ -57,8 +57,9 @@ def compile_text(text: str, name: str) -> int:
     """
     import llvmlite.binding as binding
 
+    processor = _processor()
     # The engine owns its machine.
-    machine = binding.Target.from_default_triple().create_target_machine(**_processor())
+    machine = binding.Target.from_default_triple().create_target_machine(**processor)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
     engine.finalize_object()
     _engines.append(engine)

@@ -11,6 +11,8 @@ from .trees import UnsupportedError, same_form
 
 #: How many calls are replayed between two that are recorded again and compared.
 CALLS_BETWEEN_CHECKS = 1000
+#: Modes, of which the first is none.
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 class Planning(NamedTuple):
@@ -26,6 +28,13 @@ class Planning(NamedTuple):
         made = _C.Program(recording, self.debug)
         made.is_exact = self.is_exact
         return made
+
+
+def planning_of(mode: str | None, debug: bool = False) -> Planning:
+    """Return what a mode means. Raises ValueError for unknown ones."""
+    if mode not in _MODES:
+        raise ValueError(f"Unrecognized mode={mode}, should be one of: {', '.join(map(str, _MODES[1:]))}")
+    return Planning(debug, not (mode or "").startswith("max-autotune"))
 
 
 def build(before: RecordedCall, call: RecordedCall, planning: Planning) -> Any:

@@ -6,19 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .building import Planning
+from .building import planning_of
 from .compiled import compile_function
 
-#: Modes, of which the first is none.
-_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 BACKENDS = ("replay", "inductor", "aot_eager", "eager", "cudagraphs")
-
-
-def planning_of(mode: str | None, debug: bool = False) -> Planning:
-    """Return what a mode means. Raises ValueError for unknown ones."""
-    if mode not in _MODES:
-        raise ValueError(f"Unrecognized mode={mode}, should be one of: {', '.join(map(str, _MODES[1:]))}")
-    return Planning(debug, not (mode or "").startswith("max-autotune"))
 
 
 def compile(

@@ -8,8 +8,7 @@ from typing import Any
 
 from candelabra import _C
 
-from .building import build
-from .compiling import planning_of
+from .building import build, planning_of
 from .recorded_call import RecordedCall
 from .trees import UnsupportedError
 
