@@ -120,7 +120,7 @@ results = function(x, z)
 recording.stop()
 program = _C.Program(recording, False)
 for tensor in (x, z):
-    program.add_input(tensor, False, None)
+    program.add_input(tensor, False, None, True)
 for tensor in results:
     program.add_result("memory", tensor, -1, None, None)
 program.set_trees((("tensor", 0), ("tensor", 1)), (), ("tuple", tuple, (("tensor", 0), ("tensor", 1))))

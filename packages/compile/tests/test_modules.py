@@ -1,7 +1,7 @@
 """Compiled modules: a node of the tape replays the backward pass."""
 
 import copy
-import os
+import decimal
 import pickle
 import warnings
 
@@ -307,12 +307,12 @@ def test_memory_of_a_graph_is_given_up_with_its_result():
 
 def test_a_thousand_calls_later_the_passes_are_recorded_again(monkeypatch):
     weight = candelabra.ones(3, requires_grad=True)
-    monkeypatch.setenv("CANDELABRA_TEST_FACTOR", "1")
-    compiled = candelabra.compile(lambda x: x * weight * float(os.environ["CANDELABRA_TEST_FACTOR"]))
+    monkeypatch.setattr(decimal.getcontext(), "prec", 1)
+    compiled = candelabra.compile(lambda x: x * weight * decimal.getcontext().prec)
     for _ in range(5):
         compiled(candelabra.ones(3)).sum().backward()
     (program,) = compiled.compiled.forwards.programs
-    monkeypatch.setenv("CANDELABRA_TEST_FACTOR", "2")
+    monkeypatch.setattr(decimal.getcontext(), "prec", 2)
     program.calls_left = 0
     weight.grad = None
     with pytest.warns(UserWarning, match="argument 'other' of mul"):

@@ -1,6 +1,6 @@
 """State that a program depends on: modules, modes, random numbers, exceptions, threads."""
 
-import os
+import decimal
 import threading
 import warnings
 
@@ -400,17 +400,18 @@ def test_hooks_of_an_optimizer_are_called():
 
 
 def test_calls_are_recorded_again_and_compared(monkeypatch):
-    monkeypatch.setenv("CANDELABRA_TEST_FACTOR", "1")
+    # No guard sees the state of an extension.
+    monkeypatch.setattr(decimal.getcontext(), "prec", 1)
 
     def function(x):
-        return x * float(os.environ["CANDELABRA_TEST_FACTOR"])
+        return x * decimal.getcontext().prec
 
     compiled = candelabra.compile(function)
     for _ in range(5):
         assert compiled(candelabra.ones(2)).tolist() == [1.0, 1.0]
     (program,) = compiled.programs
     program.calls_left = 0
-    monkeypatch.setenv("CANDELABRA_TEST_FACTOR", "2")
+    monkeypatch.setattr(decimal.getcontext(), "prec", 2)
     with pytest.warns(UserWarning, match="a later call computes otherwise.*argument 'other' of mul"):
         assert compiled(candelabra.ones(2)).tolist() == [2.0, 2.0]
     assert not compiled.programs

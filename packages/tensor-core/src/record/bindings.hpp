@@ -7,7 +7,6 @@
 
 namespace candelabra {
 
-PyObject* program_object(const std::shared_ptr<Program>& program);  // new reference; throws
-std::shared_ptr<Program> program_from_object(PyObject* object);     // throws TypeError
+std::shared_ptr<Program> program_from_object(PyObject* object);  // throws TypeError
 
 }  // namespace candelabra

@@ -10,8 +10,8 @@ namespace candelabra {
 namespace {
 
 constexpr int64_t unit_stride = 1, no_stride = 0;
-// In elements: of a group that is one loop, at least this many parts, which threads share.
-constexpr int64_t least_parts = 32, longest_part = int64_t{1} << 18, unit = 1024;
+// In elements: of a group that is one loop.
+constexpr int64_t longest_tile = int64_t{1} << 18;
 
 // The graph of some calls of a group. Reads of a buffer that a call has written before are edges;
 // all other reads are inputs.
@@ -201,9 +201,9 @@ void compile_runs(Tiling& tiling, const cb_compile& service, bool is_exact) {
   const bool is_whole = tiling.runs.size() == 1 && tiling.runs.front().begin == 0 &&
                         tiling.runs.front().end == static_cast<int>(tiling.calls.size());
   if (!is_whole) return;
-  // One loop reads and writes each tensor once: its parts need not fit a cache.
-  tiling.scratch_bytes = 0;
-  tiling.length = std::clamp(tiling.numel / least_parts / unit * unit, tiling.length, longest_part);
+  // One loop reads and writes each tensor once: its tiles need not fit a cache. The scratch memory,
+  // which is for shorter tiles, has no use then.
+  tiling.length = longest_tile;
 }
 
 }  // namespace candelabra

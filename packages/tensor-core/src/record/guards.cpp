@@ -137,6 +137,22 @@ Tree tree_from_object(PyObject* description) {
   return tree;
 }
 
+int Tree::visit(visitproc visitor, void* arg) const {
+  if (const int result = visit_references(visitor, arg, object)) return result;
+  if (const int result = visit_each(keys, [&](const Ref<>& key) { return visit_references(visitor, arg, key); }))
+    return result;
+  return visit_each(children, [&](const Tree& child) { return child.visit(visitor, arg); });
+}
+
+int ArgumentTree::visit(visitproc visitor, void* arg) const {
+  if (const int result = visit_each(positional, [&](const Tree& tree) { return tree.visit(visitor, arg); }))
+    return result;
+  return visit_each(keywords, [&](const std::pair<Ref<>, Tree>& one) {
+    const int result = visit_references(visitor, arg, one.first);
+    return result ? result : one.second.visit(visitor, arg);
+  });
+}
+
 bool ArgumentTree::matches(PyObject* const* values, Py_ssize_t count, PyObject* names,
                            std::vector<TensorObject*>& tensors) const {
   if (count != static_cast<Py_ssize_t>(positional.size())) return false;
@@ -174,9 +190,10 @@ class ItemsGuard : public Guard {
   bool holds() override {
 #if PY_VERSION_HEX < 0x030C0000
     const uint64_t version = reinterpret_cast<PyDictObject*>(dict_.get())->ma_version_tag;
-    if (version == version_) return true;
+    if (version == version_ && !PyODict_Check(dict_.get())) return true;
 #endif
     if (size_ >= 0 && PyDict_GET_SIZE(dict_.get()) != size_) return false;
+    if (size_ == static_cast<Py_ssize_t>(items_.size()) && !is_in_order()) return false;
     for (const auto& [key, expected] : items_) {
       PyObject* const value = PyDict_GetItemWithError(dict_.get(), key.get());
       if (!value && PyErr_Occurred()) throw PythonError();
@@ -195,8 +212,34 @@ class ItemsGuard : public Guard {
     const Ref<> shown(failed_ ? PyObject_Repr(failed_.get()) : nullptr);
     return shown ? text("the item ", text_of(shown.get())) : "the number of items";
   }
+  int visit(visitproc visitor, void* arg) const override {
+    const int result = visit_references(visitor, arg, dict_, failed_);
+    return result ? result : visit_each(items_, [&](const std::pair<Ref<>, Ref<>>& item) {
+      return visit_references(visitor, arg, item.first, item.second);
+    });
+  }
 
  private:
+  // Whether all keys of the dictionary are those that are expected, in their order.
+  bool is_in_order() {
+    const auto is_next = [&](size_t k, PyObject* key) {
+      if (is_same_value(items_[k].first.get(), key)) return true;
+      failed_ = items_[k].first;
+      return false;
+    };
+    if (PyODict_Check(dict_.get())) {  // has an order of its own
+      const Ref<> keys = owned(PySequence_List(dict_.get()));
+      for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k)
+        if (!is_next(static_cast<size_t>(k), PyList_GET_ITEM(keys.get(), k))) return false;
+      return true;
+    }
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    for (size_t k = 0; PyDict_Next(dict_.get(), &at, &key, &value); ++k)
+      if (!is_next(k, key)) return false;
+    return true;
+  }
+
   Ref<> dict_, failed_;
   std::vector<std::pair<Ref<>, Ref<>>> items_;
   Py_ssize_t size_ = -1;
@@ -218,6 +261,7 @@ class ListGuard : public Guard {
     return true;
   }
   std::string description() const override { return "an entry of a list"; }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, list_, expected_); }
 
  private:
   Ref<> list_, expected_;
@@ -234,6 +278,7 @@ class CellGuard : public Guard {
     return value && is_same_value(value, expected_.get());
   }
   std::string description() const override { return "a variable of an enclosing function"; }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, cell_, expected_); }
 
  private:
   Ref<> cell_, expected_;
@@ -253,7 +298,8 @@ class TensorGuard : public Guard {
     strides_ = tensor_->strides;
     offset_ = tensor_->offset;
     dtype_ = tensor_->dtype;
-    requires_grad_ = tensor_->requires_grad;
+    requires_grad_ = candelabra::requires_grad(tensor_.get());
+    history_ = Ref<>::borrow(tensor_->grad_fn);
     check(!tensor_->hooks, PyExc_ValueError, "a tensor has hooks");
   }
   TensorGuard(const TensorGuard&) = delete;
@@ -262,15 +308,18 @@ class TensorGuard : public Guard {
   bool holds() override {
     const TensorObject& now = *tensor_.get();
     return root_storage(now.storage) == storage_ && now.offset == offset_ && now.dtype == dtype_ &&
-           now.requires_grad == requires_grad_ && !now.hooks && now.sizes == sizes_ && now.strides == strides_ &&
+           candelabra::requires_grad(tensor_.get()) == requires_grad_ && now.grad_fn == history_.get() && !now.hooks &&
+           now.sizes == sizes_ && now.strides == strides_ &&
            (gradient_ == 2 || (now.grad == nullptr) == (gradient_ == 1));
   }
   std::string description() const override {
-    return text("a tensor of shape ", shown(sizes_), ": its memory, requires_grad, hooks or gradient");
+    return text("a tensor of shape ", shown(sizes_), ": its memory, requires_grad, history, hooks or gradient");
   }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, tensor_, history_); }
 
  private:
   TensorRef tensor_;
+  Ref<> history_;
   Storage* storage_;
   Dims sizes_, strides_;
   int64_t offset_;
@@ -279,7 +328,54 @@ class TensorGuard : public Guard {
   int gradient_;
 };
 
-// The methods of a class have not been replaced.
+// The code of a function, and the defaults of its parameters.
+class FunctionGuard : public Guard {
+ public:
+  explicit FunctionGuard(PyObject* description) : function_(Ref<>::borrow(item_of(description, 1))) {
+    check(PyFunction_Check(function_.get()), PyExc_TypeError, "a guard of a function needs a function");
+    code_ = Ref<>::borrow(PyFunction_GetCode(function_.get()));
+    defaults_ = Ref<>::borrow(PyFunction_GetDefaults(function_.get()));
+    keyword_defaults_ = Ref<>::borrow(PyFunction_GetKwDefaults(function_.get()));
+  }
+  bool holds() override {
+    PyObject* const function = function_.get();
+    return PyFunction_GetCode(function) == code_.get() && PyFunction_GetDefaults(function) == defaults_.get() &&
+           PyFunction_GetKwDefaults(function) == keyword_defaults_.get();
+  }
+  std::string description() const override { return "the code or the defaults of a function"; }
+  int visit(visitproc visitor, void* arg) const override {
+    return visit_references(visitor, arg, function_, code_, defaults_, keyword_defaults_);
+  }
+
+ private:
+  Ref<> function_, code_, defaults_, keyword_defaults_;
+};
+
+// The class of an object, and which dictionary holds its attributes.
+class ObjectGuard : public Guard {
+ public:
+  // (_, object, its dictionary or None)
+  explicit ObjectGuard(PyObject* description)
+      : object_(Ref<>::borrow(item_of(description, 1))), dict_(Ref<>::borrow(item_of(description, 2))) {
+    type_ = Ref<>::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object_.get())));
+  }
+  bool holds() override {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object_.get())) != type_.get()) return false;
+    if (dict_.get() == Py_None) return true;
+    const Ref<> dict = owned(PyObject_GenericGetDict(object_.get(), nullptr));
+    return dict.get() == dict_.get();
+  }
+  std::string description() const override { return "the class of an object"; }
+  int visit(visitproc visitor, void* arg) const override {
+    return visit_references(visitor, arg, object_, dict_, type_);
+  }
+
+ private:
+  Ref<> object_, dict_, type_;
+};
+
+// The attributes of a class have not been replaced. A class has a version from its first lookup on,
+// as long as there are numbers left for versions.
 class TypeGuard : public Guard {
  public:
   explicit TypeGuard(PyObject* description) : type_(Ref<>::borrow(item_of(description, 1))) {
@@ -288,11 +384,12 @@ class TypeGuard : public Guard {
   }
   bool holds() override {
     const auto now = reinterpret_cast<PyTypeObject*>(type_.get())->tp_version_tag;
-    return version_ == 0 || now == version_;
+    return version_ != 0 && now == version_;
   }
   std::string description() const override {
     return text("the class ", reinterpret_cast<PyTypeObject*>(type_.get())->tp_name);
   }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, type_); }
 
  private:
   Ref<> type_;
@@ -318,15 +415,17 @@ class ModeGuard : public Guard {
 
 }  // namespace
 
-std::unique_ptr<Guard> guard_from_object(PyObject* description) {
+std::shared_ptr<Guard> guard_from_object(PyObject* description) {
   const std::string_view kind = text_of(item_of(description, 0));
-  if (kind == "items") return std::make_unique<ItemsGuard>(description);
-  if (kind == "list") return std::make_unique<ListGuard>(description);
-  if (kind == "cell") return std::make_unique<CellGuard>(description);
-  if (kind == "tensor") return std::make_unique<TensorGuard>(description);
-  if (kind == "class") return std::make_unique<TypeGuard>(description);
+  if (kind == "items") return std::make_shared<ItemsGuard>(description);
+  if (kind == "list") return std::make_shared<ListGuard>(description);
+  if (kind == "cell") return std::make_shared<CellGuard>(description);
+  if (kind == "tensor") return std::make_shared<TensorGuard>(description);
+  if (kind == "function") return std::make_shared<FunctionGuard>(description);
+  if (kind == "object") return std::make_shared<ObjectGuard>(description);
+  if (kind == "class") return std::make_shared<TypeGuard>(description);
   check(kind == "modes", PyExc_TypeError, "there are no guards of kind ", kind);
-  return std::make_unique<ModeGuard>();
+  return std::make_shared<ModeGuard>();
 }
 
 }  // namespace candelabra

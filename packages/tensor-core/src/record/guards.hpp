@@ -9,6 +9,24 @@
 
 namespace candelabra {
 
+// For the collector of cycles: visits each reference until a visit returns another number than 0.
+template <typename... T>
+int visit_references(visitproc visit, void* arg, const Ref<T>&... references) {
+  int result = 0;
+  const auto one = [&](PyObject* object) {
+    if (object && result == 0) result = visit(object, arg);
+  };
+  (one(reinterpret_cast<PyObject*>(references.get())), ...);
+  return result;
+}
+// The same, for each element of a range: visit_one(element) returns the number.
+template <typename Range, typename VisitOne>
+int visit_each(const Range& range, VisitOne&& visit_one) {
+  for (const auto& element : range)
+    if (const int result = visit_one(element)) return result;
+  return 0;
+}
+
 // Whether two objects are the same or, for numbers, strings and tuples of these, equal in type and
 // value.
 bool is_same_value(PyObject* a, PyObject* b);
@@ -21,6 +39,7 @@ struct Tree {
   Ref<> object;  // of Value: itself; of Tuple: its type
   std::vector<Tree> children;
   std::vector<Ref<>> keys;  // of Dict
+  int visit(visitproc visit, void* arg) const;
 };
 // From the form that Python has: (kind, payload...). Throws TypeError.
 Tree tree_from_object(PyObject* description);
@@ -30,6 +49,7 @@ struct ArgumentTree {
   std::vector<std::pair<Ref<>, Tree>> keywords;
   // Appends the tensors in order; false where the arguments have another form.
   bool matches(PyObject* const* values, Py_ssize_t count, PyObject* names, std::vector<TensorObject*>& tensors) const;
+  int visit(visitproc visit, void* arg) const;
 };
 
 struct ResultTree {
@@ -43,9 +63,11 @@ class Guard {
   virtual ~Guard() = default;
   virtual bool holds() = 0;
   virtual std::string description() const = 0;
+  // Visits the references to Python objects that the guard holds.
+  virtual int visit(visitproc, void*) const { return 0; }
 };
 
 // (kind, ...), see record_functions.cpp. Throws TypeError.
-std::unique_ptr<Guard> guard_from_object(PyObject* description);
+std::shared_ptr<Guard> guard_from_object(PyObject* description);
 
 }  // namespace candelabra

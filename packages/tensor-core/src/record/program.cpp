@@ -39,16 +39,58 @@ class Running {
 Program::Program(std::shared_ptr<Recorder> recording, bool is_debugged)
     : recording_(std::move(recording)), is_debugged_(is_debugged) {}
 
+int Program::visit(visitproc visitor, void* arg) const {
+  const auto tensors_of = [&](const std::vector<TensorRef>& tensors) {
+    return visit_each(tensors, [&](const TensorRef& tensor) { return visit_references(visitor, arg, tensor); });
+  };
+  if (const int found = arguments.visit(visitor, arg)) return found;
+  if (const int found = result.root.visit(visitor, arg)) return found;
+  if (const int found =
+          visit_each(inputs, [&](const Input& input) { return visit_references(visitor, arg, input.parameter); }))
+    return found;
+  if (const int found = visit_each(produced, [&](const Produced& one) {
+        return visit_references(visitor, arg, one.object, one.node, one.parameter);
+      }))
+    return found;
+  if (const int found = tensors_of(cleared)) return found;
+  if (const int found = tensors_of(cleared_last)) return found;
+  return visit_each(guards, [&](const std::shared_ptr<Guard>& guard) { return guard->visit(visitor, arg); });
+}
+
+// What is given up is destroyed only when the program no longer has it: its finalizers may come back
+// here.
+void Program::clear() {
+  is_cleared_ = true;
+  const ArgumentTree old_arguments = std::exchange(arguments, {});
+  const ResultTree old_result = std::exchange(result, {});
+  const std::vector<Input> old_inputs = std::exchange(inputs, {});
+  const std::vector<Produced> old_produced = std::exchange(produced, {});
+  const std::vector<TensorRef> old_cleared = std::exchange(cleared, {});
+  const std::vector<TensorRef> old_cleared_last = std::exchange(cleared_last, {});
+  const std::vector<std::shared_ptr<Guard>> old_guards = std::exchange(guards, {});
+}
+
 bool Program::accepts(PyObject* const* values, Py_ssize_t count, PyObject* names, std::vector<TensorObject*>& tensors) {
   tensors.clear();
-  if (!arguments.matches(values, count, names, tensors)) return false;
+  if (is_cleared_ || !arguments.matches(values, count, names, tensors)) return false;
   for (size_t k = tensors.size(); k < inputs.size(); ++k) {
     PyObject* const grad = inputs[k].parameter->grad;
     if (!grad) return false;
     tensors.push_back(as_tensor(grad));
   }
   if (tensors.size() != inputs.size() || !fits_inputs(tensors)) return false;
-  return std::ranges::all_of(guards, [](const std::unique_ptr<Guard>& guard) { return guard->holds(); });
+  return std::ranges::all_of(guards, [](const std::shared_ptr<Guard>& guard) { return guard->holds(); });
+}
+
+// What code sees of an argument besides its values: whether it is a view, has attributes of its own
+// or is the same object as another.
+bool Program::is_like_argument(const std::vector<TensorObject*>& tensors, size_t k) const {
+  const Input& expected = inputs[k];
+  const TensorObject& tensor = *tensors[k];
+  if ((tensor.base != nullptr) != expected.is_view || (tensor.dict && PyDict_GET_SIZE(tensor.dict) > 0)) return false;
+  const auto first = std::find(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(k), tensors[k]);
+  const auto number = first - tensors.begin();
+  return expected.same_as < 0 ? number == static_cast<std::ptrdiff_t>(k) : number == expected.same_as;
 }
 
 bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
@@ -56,10 +98,11 @@ bool Program::fits_inputs(const std::vector<TensorObject*>& tensors) const {
     const Input& expected = inputs[k];
     TensorObject& tensor = *tensors[k];
     if (Py_TYPE(&tensor) != expected.type || tensor.dtype != expected.dtype || tensor.device() != expected.device ||
-        requires_grad(&tensor) != expected.requires_grad || tensor.grad_fn || tensor.hooks ||
-        tensor.inference != expected.is_inference || !(tensor.sizes == expected.sizes) ||
+        requires_grad(&tensor) != expected.requires_grad || (tensor.grad_fn != nullptr) != expected.has_history ||
+        tensor.hooks || tensor.inference != expected.is_inference || !(tensor.sizes == expected.sizes) ||
         !(tensor.strides == expected.strides))
       return false;
+    if (expected.is_argument && !is_like_argument(tensors, k)) return false;
     Storage* const root = root_storage(tensor.storage);
     const int64_t offset = tensor.offset * itemsize(tensor.dtype);
     if (expected.pinned) {

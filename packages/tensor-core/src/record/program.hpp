@@ -15,7 +15,13 @@ struct Input {
   Device device;
   bool requires_grad = false;
   bool is_inference = false;
-  int64_t offset = 0;  // in bytes
+  bool has_history = false;
+  // Of an argument of a function, whose code may look at the object.
+  bool is_argument = false;
+  bool is_view = false;
+  int same_as = -1;                // the first input that is the same object
+  const void* identity = nullptr;  // of the recorded object, while the program is made
+  int64_t offset = 0;              // in bytes
   int buffer = -1;
   StorageRef pinned;    // the argument must have this memory: the program also reaches it otherwise
   TensorRef parameter;  // the gradient is taken from here
@@ -52,7 +58,7 @@ class Program {
   std::vector<Produced> produced;  // results first, then gradients
   std::vector<TensorRef> cleared;  // parameters whose gradient the call gives up before it uses it
   std::vector<TensorRef> cleared_last;
-  std::vector<std::unique_ptr<Guard>> guards;
+  std::vector<std::shared_ptr<Guard>> guards;
   // Plans the memory. Throws ValueError where memory that outlives the call has no tensor.
   void finish();
 
@@ -66,6 +72,10 @@ class Program {
   // Replays. Returns the result, a new reference; throws.
   PyObject* run(const std::vector<TensorObject*>& tensors);
   bool is_running() const { return is_running_; }
+
+  // For the collector of cycles: of what Python sees of the program. After clear() it fits no call.
+  int visit(visitproc visit, void* arg) const;
+  void clear();
 
   // The most bytes of memory made in a replay that are in use at a time, results included.
   size_t planned_bytes() const { return planned_bytes_; }
@@ -134,6 +144,7 @@ class Program {
   void insert_copy(const Instruction& writer, int buffer, int at);
 
   bool fits_inputs(const std::vector<TensorObject*>& tensors) const;
+  bool is_like_argument(const std::vector<TensorObject*>& tensors, size_t k) const;
   void set_bases(const std::vector<TensorObject*>& tensors, StorageRef& arena);
   void begin_memory(const Step& step, Owned& owned, const StorageRef& arena);
   void end_memory(const Step& step, Owned& owned);
@@ -145,6 +156,7 @@ class Program {
   std::shared_ptr<Recorder> recording_;
   bool is_debugged_;
   bool is_running_ = false;
+  bool is_cleared_ = false;
   Device device_;
   const cb_compile* compile_ = nullptr;  // of the backend, if it runs tiles
   std::vector<Planned> planned_;         // by buffer of the recording, then those of `changed_`

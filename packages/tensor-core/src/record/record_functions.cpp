@@ -1,6 +1,8 @@
 // Python classes Recording and Program, and the functions that tell the recorder of this thread.
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "python/bindings.hpp"
 #include "record/bindings.hpp"
 #include "record/lowering.hpp"
@@ -76,8 +78,8 @@ py::list instructions_of(const Recorder& recording) {
   return result;
 }
 
-// add_input(tensor, pinned, parameter or None)
-void add_input(Program& program, py::handle object, bool is_pinned, py::handle parameter) {
+// add_input(tensor, pinned, parameter or None, is_argument)
+void add_input(Program& program, py::handle object, bool is_pinned, py::handle parameter, bool is_argument) {
   TensorObject& tensor = *tensor_of(object);
   Input input;
   input.type = Py_TYPE(&tensor);
@@ -87,6 +89,12 @@ void add_input(Program& program, py::handle object, bool is_pinned, py::handle p
   input.device = tensor.device();
   input.requires_grad = requires_grad(&tensor);
   input.is_inference = tensor.inference;
+  input.has_history = tensor.grad_fn != nullptr;
+  input.is_argument = is_argument;
+  input.is_view = tensor.base != nullptr;
+  input.identity = &tensor;
+  const auto first = std::ranges::find(program.inputs, &tensor, &Input::identity);
+  if (is_argument && first != program.inputs.end()) input.same_as = static_cast<int>(first - program.inputs.begin());
   input.offset = tensor.offset * itemsize(tensor.dtype);
   input.buffer = program.recording().find(tensor.storage);
   if (is_pinned) input.pinned = shared(root_storage(tensor.storage));
@@ -135,7 +143,7 @@ void set_trees(Program& program, const py::tuple& positional, const py::tuple& k
 
 // The first guard that does not hold, in words; None if all do.
 py::object failed_guard(Program& program) {
-  for (const std::unique_ptr<Guard>& guard : program.guards)
+  for (const std::shared_ptr<Guard>& guard : program.guards)
     if (!guard->holds()) return py::str(guard->description());
   return py::none();
 }
@@ -172,11 +180,21 @@ PyObject* note_backward(PyObject*, PyObject* edge) {
   Py_RETURN_NONE;
 }
 
-}  // namespace
-
-PyObject* program_object(const std::shared_ptr<Program>& program) {
-  return py::cast(program).release().ptr();
+// Guards may hold what leads to the program's own function, such as a module that has it.
+void make_collectable(PyHeapTypeObject* heap_type) {
+  PyTypeObject& type = heap_type->ht_type;
+  type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    return py::detail::is_holder_constructed(self) ? py::cast<Program&>(py::handle(self)).visit(visit, arg) : 0;
+  };
+  type.tp_clear = [](PyObject* self) {
+    if (py::detail::is_holder_constructed(self)) py::cast<Program&>(py::handle(self)).clear();
+    return 0;
+  };
 }
+
+}  // namespace
 
 std::shared_ptr<Program> program_from_object(PyObject* object) {
   check(py::isinstance<Program>(object), PyExc_TypeError, "expected a Program, but got ", Py_TYPE(object)->tp_name);
@@ -244,14 +262,25 @@ void register_record(py::module_& module) {
           "other"_a, "inputs"_a,
           "What differs, or an empty string. Of each argument's memory: its number, and where the argument begins in "
           "both, in bytes.");
-  py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.")
+  py::class_<Guard, std::shared_ptr<Guard>>(
+      module, "Guard",
+      "Guard(description)\n\nState as it is now, which a program needs: (\"items\", dict, ((key, value or missing), "
+      "...), "
+      "missing, size or -1), (\"list\", list, entries), (\"cell\", cell, contents), (\"tensor\", tensor, whether its "
+      "gradient is None, or 2), (\"function\", function), (\"object\", object, its dict or None), (\"class\", class) "
+      "or "
+      "(\"modes\",).")
+      .def(py::init([](py::handle description) { return guard_from_object(description.ptr()); }), "description"_a);
+  py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.",
+                                                py::custom_type_setup(make_collectable))
       .def(py::init<std::shared_ptr<Recorder>, bool>(), "recording"_a, "debug"_a)
       .def_property_readonly("recording", [](Program& program) { return program.shared_recording(); })
       .def("set_trees", set_trees)
-      .def("add_input", add_input)
+      .def("add_input", add_input, "tensor"_a, "is_pinned"_a, "parameter"_a, "is_argument"_a = false)
       .def("add_result", add_result)
-      .def("add_guard", [](Program& program,
-                           py::handle description) { program.guards.push_back(guard_from_object(description.ptr())); })
+      .def(
+          "add_guard",
+          [](Program& program, std::shared_ptr<Guard> guard) { program.guards.push_back(std::move(guard)); }, "guard"_a)
       .def("clear_gradient",
            [](Program& program, py::handle parameter, bool is_late) {
              (is_late ? program.cleared_last : program.cleared).push_back(TensorRef::borrow(tensor_of(parameter)));

@@ -15,13 +15,19 @@ thread_local bool is_replaying = true;
 
 namespace {
 
+// The Python object has the program's references, as the collector of cycles sees them.
+struct Replayed {
+  Ref<> object;
+  std::shared_ptr<Program> program;
+};
+
 struct ReplayerObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
   PyObject* dict;
   PyObject* weakrefs;
   // Most recently used first.
-  std::vector<std::shared_ptr<Program>> programs;
+  std::vector<Replayed> programs;
 };
 
 ReplayerObject& of(PyObject* object) {
@@ -35,8 +41,9 @@ PyObject* replayer_call(PyObject* self, PyObject* const* arguments, size_t flags
     try {
       std::vector<TensorObject*> tensors;
       for (size_t k = 0; k < replayer.programs.size(); ++k) {
-        if (!replayer.programs[k]->accepts(arguments, count, names, tensors)) continue;
-        const std::shared_ptr<Program> program = replayer.programs[k];
+        if (!replayer.programs[k].program->accepts(arguments, count, names, tensors)) continue;
+        const Replayed kept = replayer.programs[k];
+        Program* const program = kept.program.get();
         if (program->is_running() || program->calls_left <= 0) break;
         if (k > 0)
           std::rotate(replayer.programs.begin(), replayer.programs.begin() + static_cast<Py_ssize_t>(k),
@@ -58,7 +65,7 @@ PyObject* replayer_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   ReplayerObject& replayer = of(self);
-  new (&replayer.programs) std::vector<std::shared_ptr<Program>>();
+  new (&replayer.programs) std::vector<Replayed>();
   replayer.vectorcall = replayer_call;
   replayer.function = Py_NewRef(function);
   return self;
@@ -68,10 +75,11 @@ int replayer_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(of(self).function);
   Py_VISIT(of(self).dict);
-  return 0;
+  return visit_each(of(self).programs, [&](const Replayed& one) { return visit_references(visit, arg, one.object); });
 }
 
 int replayer_clear(PyObject* self) {
+  const std::vector<Replayed> given_up = std::exchange(of(self).programs, {});
   Py_CLEAR(of(self).dict);
   return 0;
 }
@@ -95,10 +103,8 @@ PyObject* replayer_bind(PyObject* self, PyObject* instance, PyObject*) {
 PyObject* get_programs(PyObject* self, void*) {
   return guarded<>(static_cast<PyObject*>(nullptr), [&] {
     Ref<> list = owned(PyList_New(0));
-    for (const std::shared_ptr<Program>& program : of(self).programs) {
-      const Ref<> object(program_object(program));
-      if (PyList_Append(list.get(), object.get()) < 0) throw PythonError();
-    }
+    for (const Replayed& one : of(self).programs)
+      if (PyList_Append(list.get(), one.object.get()) < 0) throw PythonError();
     return list.release();
   });
 }
@@ -106,9 +112,9 @@ PyObject* get_programs(PyObject* self, void*) {
 int set_programs(PyObject* self, PyObject* value, void*) {
   return guarded<>(-1, [&] {
     check(value && PyList_Check(value), PyExc_TypeError, "programs must be a list");
-    std::vector<std::shared_ptr<Program>> programs;
+    std::vector<Replayed> programs;
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(value); ++k)
-      programs.push_back(program_from_object(PyList_GET_ITEM(value, k)));
+      programs.push_back({Ref<>::borrow(PyList_GET_ITEM(value, k)), program_from_object(PyList_GET_ITEM(value, k))});
     std::swap(of(self).programs, programs);
     return 0;
   });

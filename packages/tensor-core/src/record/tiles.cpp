@@ -19,8 +19,11 @@ namespace {
 constexpr int64_t least_numel = int64_t{1} << 16;
 // The memory that the tensors of a tile have together, for it to stay in a cache of the processor
 // core.
-constexpr int64_t tile_bytes = int64_t{1} << 18;
-constexpr int64_t longest_tile = int64_t{1} << 14, shortest_tile = int64_t{1} << 10;
+constexpr int64_t tile_bytes = int64_t{3} << 17;
+// Tiles consist of units. A call of a kernel costs as much as the work on a few hundred elements,
+// so that shorter tiles do not pay.
+constexpr int64_t unit = int64_t{1} << 10;
+constexpr int64_t longest_tile = 32 * unit, least_part = 8 * unit;
 constexpr int64_t alignment = 64;
 
 int64_t itemsize_of(const cb_tensor& tensor) {
@@ -115,10 +118,9 @@ class GroupRun {
       : tiling_(tiling), addresses_(std::move(addresses)), device_(device), service_(service) {}
 
   void run() {
-    const int64_t tiles = (tiling_.numel + tiling_.length - 1) / tiling_.length;
     service_.parallel_for(
-        0, tiles, 1, [](void* self, int64_t begin, int64_t end) { static_cast<GroupRun*>(self)->run_part(begin, end); },
-        this);
+        0, (tiling_.numel + unit - 1) / unit, least_part / unit,
+        [](void* self, int64_t begin, int64_t end) { static_cast<GroupRun*>(self)->run_part(begin, end); }, this);
   }
 
   void check_status() const {
@@ -184,9 +186,8 @@ class GroupRun {
     }
   }
 
-  void move_to(Part& part, int64_t tile, std::byte* scratch) const {
-    const int64_t begin = tile * tiling_.length;
-    part.size = std::min(tiling_.length, tiling_.numel - begin);
+  void move_to(Part& part, int64_t begin, int64_t end, std::byte* scratch) const {
+    part.size = std::min(end, tiling_.numel) - begin;
     cb_tensor* tensor = part.tensors.data();
     char* const* address = addresses_.data();
     for (const TiledCall& call : tiling_.calls) {
@@ -201,14 +202,17 @@ class GroupRun {
     }
   }
 
+  // The part's tiles, in units, are equally long.
   void run_part(int64_t begin, int64_t end) noexcept {
     try {
       Part part;
       fill(part);
       std::byte* const scratch = tiling_.scratch_bytes ? tile_memory(tiling_.scratch_bytes) : nullptr;
       if (tiling_.scratch_bytes && !scratch) return fail(CB_OUT_OF_MEMORY, "");
-      for (int64_t tile = begin; tile < end && !has_failed_.load(std::memory_order_relaxed); ++tile) {
-        move_to(part, tile, scratch);
+      const int64_t tiles = ((end - begin) * unit + tiling_.length - 1) / tiling_.length;
+      const auto begin_of = [&](int64_t tile) { return (begin + (end - begin) * tile / tiles) * unit; };
+      for (int64_t tile = 0; tile < tiles && !has_failed_.load(std::memory_order_relaxed); ++tile) {
+        move_to(part, begin_of(tile), begin_of(tile + 1), scratch);
         const CompiledRun* compiled = tiling_.runs.data();
         const CompiledRun* const last = compiled + tiling_.runs.size();
         for (size_t k = 0; k < part.calls.size(); ++k) {
@@ -365,7 +369,8 @@ void Program::place_in_tiles(const Step& step, Tiling& tiling) {
     return last;
   };
   std::vector<int> outside;
-  int64_t external = 0;
+  std::vector<std::pair<int, int64_t>> external;
+  int64_t bytes = 0;  // of one element, in all tensors that the tile has
   for (int k = 0; k < static_cast<int>(tiling.calls.size()); ++k) {
     for (TiledTensor& one : tiling.calls[static_cast<size_t>(k)].tensors) {
       if (one.buffer < 0) continue;
@@ -385,16 +390,18 @@ void Program::place_in_tiles(const Step& step, Tiling& tiling) {
         known = slot_of.end() - 1;
       }
       if (known == slot_of.end()) {
-        external += one.step;
+        const std::pair<int, int64_t> place{one.buffer, one.offset};
+        if (one.step > 0 && std::ranges::count(external, place) == 0) {
+          external.push_back(place);
+          bytes += one.step;
+        }
         continue;
       }
       one.scratch = static_cast<int64_t>(known->second);
     }
   }
-  int64_t bytes = external;
   for (const Slot& slot : slots) bytes += slot.itemsize;
-  tiling.length =
-      std::clamp(tile_bytes / std::max<int64_t>(bytes, 1) / shortest_tile * shortest_tile, shortest_tile, longest_tile);
+  tiling.length = std::clamp(tile_bytes / std::max<int64_t>(bytes, 1) / unit * unit, unit, longest_tile);
   std::vector<int64_t> begins;
   int64_t end = 0;
   for (const Slot& slot : slots) {

@@ -256,10 +256,10 @@ def test_live_numbers_are_asked_for_in_each_replay():
 def test_guards(change, description):
     space, entries, x = {"a": 1, "b": 2}, list("ab"), candelabra.ones(2)
     program = program_of(lambda y: y + 1, candelabra.ones(2))
-    program.add_guard(("items", space, (("a", 1), ("none", MISSING)), MISSING, -1))
-    program.add_guard(("list", entries, tuple(entries)))
-    program.add_guard(("tensor", x, 2))
-    program.add_guard(("modes",))
+    program.add_guard(_C.Guard(("items", space, (("a", 1), ("none", MISSING)), MISSING, -1)))
+    program.add_guard(_C.Guard(("list", entries, tuple(entries))))
+    program.add_guard(_C.Guard(("tensor", x, 2)))
+    program.add_guard(_C.Guard(("modes",)))
     space["b"] = 3
     assert program.failed_guard() is None
     change(space, entries, x)
@@ -268,7 +268,7 @@ def test_guards(change, description):
 
 def test_modes_are_guarded():
     program = program_of(lambda y: y + 1, candelabra.ones(2))
-    program.add_guard(("modes",))
+    program.add_guard(_C.Guard(("modes",)))
     with candelabra.no_grad():
         assert "mode" in program.failed_guard()
     assert program.failed_guard() is None

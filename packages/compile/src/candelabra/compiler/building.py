@@ -112,7 +112,7 @@ def _take_arguments(program: Any, call: RecordedCall) -> None:
     for tensor in call.inputs:
         if tensor._grad is not call.gradients.get(id(tensor)):
             raise UnsupportedError("the gradient of an argument changes")
-        program.add_input(tensor, call.recording.find(tensor) in reached, None)
+        program.add_input(tensor, call.recording.find(tensor) in reached, None, True)
 
 
 def _guard(program: Any, call: RecordedCall, guards_gradients: bool) -> None:
@@ -137,7 +137,7 @@ def _guard(program: Any, call: RecordedCall, guards_gradients: bool) -> None:
     try:
         for tensor in environment.tensors:
             may_have = 2 if not (guards_gradients and tensor.requires_grad) else int(call.gradients[id(tensor)] is None)
-            program.add_guard(("tensor", tensor, may_have))
+            program.add_guard(_C.Guard(("tensor", tensor, may_have)))
         program.finish()
     except ValueError as error:
         raise UnsupportedError(str(error)) from None
@@ -180,7 +180,7 @@ def _take_gradients(program: Any, call: RecordedCall) -> set[int]:
         buffer = call.recording.find(grad)
         used = buffer >= 0 and call.recording.is_used(buffer)
         if used:
-            program.add_input(grad, False, tensor)
+            program.add_input(grad, False, tensor, False)
             taken.add(buffer)
         if tensor._grad is not grad:
             program.clear_gradient(tensor, used)

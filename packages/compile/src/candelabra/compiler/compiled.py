@@ -222,7 +222,10 @@ class Compiled:
                 raise UnsupportedError("several results require grad")
             graph = RecordedGraph(call, output, functools.partial(self._backward_ran, signature))
             if signature.checked is not None:
-                compare(signature.checked, call)
+                if any(program.failed_guard() is None for program in signature.forwards):
+                    compare(signature.checked, call)
+                else:  # the state has changed
+                    signature.checked = None
             if before is not None and before.recording is not None and call.environment is not None:
                 graph.build_forward(before, Passes(), self.planning)
             elif signature.recordings >= MOST_RECORDINGS:

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import candelabra
 
+from .code_names import computes_names, names_of
+
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _SITES = (_LIBRARY + "site-packages", _LIBRARY + "dist-packages")
 
@@ -62,7 +64,7 @@ class RanCode:
             code = frame.f_code
             if code not in self.codes and not is_inside(code.co_filename):
                 self.codes[code] = frame.f_globals
-        elif event == "c_call" and self.effect is None and _has_effect(argument):
+        elif event == "c_call" and self.effect is None and _has_effect(argument, frame):
             self.effect = (argument.__name__, *line_of(frame))
         if self._before is not None:
             self._before(frame, event, argument)
@@ -71,17 +73,44 @@ class RanCode:
         """Return the names of globals and attributes that the code uses, and those of its parts."""
         return {name for code in self.codes for name in names_of(code)}
 
+    def computes_names(self) -> bool:
+        """Return whether the program's own code looks up attributes by computed names."""
+        return any(computes_names(code) for code in self.codes if not is_installed(code.co_filename))
 
-def _has_effect(function: Any) -> bool:
-    """Return whether a built-in function prints, writes to a file, reads a clock or draws a
-    number.
+
+#: Modules of Python whose functions read or change what is outside of the process.
+_OUTSIDE = ("io", "_io", "nt", "posix", "time", "_socket", "_warnings")
+#: Of these modules, what does not.
+_HARMLESS = ("fspath", "getpid", "cpu_count", "isatty", "readable", "writable", "seekable", "fileno")
+#: Functions of the core whose results or effects a replay would not have.
+_OF_CORE = ("get_num_threads", "set_num_threads", "initial_seed")
+#: Methods that say where a tensor lies, which may differ between calls of one program.
+_PLACES = ("storage_offset", "data_ptr")
+
+
+def _has_effect(function: Any, frame: FrameType) -> bool:
+    """Return whether a built-in function prints, reads or writes a file, reads a clock or other
+    state outside of tensors, or draws a number.
     """
-    if function is print or function is os.urandom or getattr(function, "__module__", None) == "time":
-        return True
+    name = function.__name__
     owner = getattr(function, "__self__", None)
+    if function is print or name in _OF_CORE:
+        return True
+    module = getattr(function, "__module__", None)
     if isinstance(owner, io.IOBase):
-        return function.__name__ in ("write", "writelines")
+        return name not in _HARMLESS
+    if module in _OUTSIDE:
+        # Imports look for files.
+        file = frame.f_code.co_filename
+        return name not in _HARMLESS and not file.startswith("<frozen importlib") and not _is_of_library(module, file)
+    if name in _PLACES and isinstance(owner, candelabra.Tensor):
+        return not is_inside(frame.f_code.co_filename)
     return isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random")
+
+
+def _is_of_library(module: str, file: str) -> bool:
+    """Return whether a warning is one of Candelabra's own, which no program waits for."""
+    return module == "_warnings" and is_inside(file) and not file.startswith(_LIBRARY)
 
 
 def line_of(frame: FrameType | None) -> tuple[str, int]:
@@ -89,14 +118,3 @@ def line_of(frame: FrameType | None) -> tuple[str, int]:
     while frame is not None and is_inside(frame.f_code.co_filename):
         frame = frame.f_back
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
-def names_of(code: CodeType) -> set[str]:
-    """Return the names that a code object and the functions defined in it use."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names |= names_of(constant)
-        elif isinstance(constant, str) and constant.isidentifier():  # getattr(options, "name")
-            names.add(constant)
-    return names

@@ -128,7 +128,7 @@ class RecordedGraph:
             raise UnsupportedError("the backward pass writes to memory from before")
         program = planning.program(recording)
         for tensor, number in zip(operands, numbers, strict=True):
-            program.add_input(tensor, number in reached, None)
+            program.add_input(tensor, number in reached, None, False)
         given: list[tuple[str, Any]] = []
         for grad in self.gradients:
             if grad is None:

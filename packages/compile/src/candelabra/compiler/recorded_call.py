@@ -54,13 +54,22 @@ class RecordedCall:
 
     def look_around(self, ran: RanCode) -> None:
         """Note the state that the code of an earlier recorded call read, before this call runs."""
-        environment = Environment(ran)
-        forms = (*self.positional, *(form for _, form in self.keywords))
-        environment.walk(self.function, *(value for form in forms for value in values_of(form)))
+        environment = self._environment_of(ran)
+        # Functions with a cache may take from it what their code has read before.
+        cached = [code for code in environment.cached if code not in ran.codes]
+        if cached:
+            ran.codes.update((code, {}) for code in cached)
+            environment = self._environment_of(ran)
         inputs = {id(tensor) for tensor in self.inputs}
         environment.tensors = [tensor for tensor in environment.tensors if id(tensor) not in inputs]
         self.environment = environment
         self.gradients = {id(tensor): tensor._grad for tensor in (*environment.tensors, *self.inputs)}
+
+    def _environment_of(self, ran: RanCode) -> Environment:
+        environment = Environment(ran)
+        forms = (*self.positional, *(form for _, form in self.keywords))
+        environment.walk(self.function, *(value for form in forms for value in values_of(form)))
+        return environment
 
     def run(self) -> Any:
         """Make the call. Returns its result."""
@@ -127,7 +136,8 @@ class RecordedCall:
         if self.ran.effect is not None:
             name, file, line = self.ran.effect
             return (
-                f"{name}() writes, reads a clock or draws a random number, which a replay would not repeat",
+                f"{name}() writes, reads a clock or other state outside of tensors, or draws a random number, which a "
+                "replay would not repeat",
                 file,
                 line,
             )
