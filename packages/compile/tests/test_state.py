@@ -451,16 +451,6 @@ def test_state_that_changes_in_every_call_is_given_up():
     assert any("changes between calls" in str(one.message) for one in caught)
 
 
-def test_arguments_with_a_history_run_as_written():
-    weight = candelabra.ones(3, requires_grad=True)
-    compiled = candelabra.compile(lambda x: x * 2)
-    for _ in range(6):
-        y = compiled(weight * 3)
-        assert y.requires_grad
-    y.sum().backward()
-    assert weight.grad.tolist() == [6.0, 6.0, 6.0]
-
-
 def test_tensors_that_nothing_names_are_refused():
     class Slotted:
         __slots__ = ("tensor",)

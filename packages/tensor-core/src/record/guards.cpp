@@ -186,11 +186,12 @@ class ItemsGuard : public Guard {
                           value == missing ? Ref<>() : Ref<>::borrow(value));
     }
     size_ = PyLong_AsSsize_t(item_of(description, 4));
+    has_own_order_ = items_.size() > 1 && PyODict_Check(dict_.get());
   }
   bool holds() override {
 #if PY_VERSION_HEX < 0x030C0000
     const uint64_t version = reinterpret_cast<PyDictObject*>(dict_.get())->ma_version_tag;
-    if (version == version_ && !PyODict_Check(dict_.get())) return true;
+    if (version == version_ && !has_own_order_) return true;
 #endif
     if (size_ >= 0 && PyDict_GET_SIZE(dict_.get()) != size_) return false;
     if (size_ == static_cast<Py_ssize_t>(items_.size()) && !is_in_order()) return false;
@@ -227,7 +228,7 @@ class ItemsGuard : public Guard {
       failed_ = items_[k].first;
       return false;
     };
-    if (PyODict_Check(dict_.get())) {  // has an order of its own
+    if (has_own_order_) {
       const Ref<> keys = owned(PySequence_List(dict_.get()));
       for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k)
         if (!is_next(static_cast<size_t>(k), PyList_GET_ITEM(keys.get(), k))) return false;
@@ -243,6 +244,7 @@ class ItemsGuard : public Guard {
   Ref<> dict_, failed_;
   std::vector<std::pair<Ref<>, Ref<>>> items_;
   Py_ssize_t size_ = -1;
+  bool has_own_order_ = false;  // an OrderedDict, whose order changes without the dict below it
   uint64_t version_ = 0;
 };
 

@@ -114,7 +114,8 @@ class Compiled:
             with units.modules_as_units(True, self.module):
                 return self.function(*args, **kwargs)
         signature.calls += 1
-        if signature.calls == 1:
+        # Of several calls before a backward pass, one is recorded.
+        if signature.calls == 1 or (signature.graph is not None and signature.graph.is_pending()):
             return self.function(*args, **kwargs)
         fitting = [made for made in signature.programs if made.program.failed_guard() is None]
         due = [made for made in fitting if made.program.calls_left <= 0]
@@ -215,6 +216,9 @@ class Compiled:
         """Return the result of a recorded call, whose graph records its backward pass."""
         from .graph_calls import Passes, RecordedGraph, with_other
 
+        if call.boundaries is not None and call.boundaries.have_changed:
+            self._refuse(signature, call, "the call changes an argument in place that has a history", "", 0)
+            return result
         before = signature.graph
         (output, *others) = opened
         try:
@@ -250,7 +254,7 @@ class Compiled:
                 self._refuse(signature, graph.call, str(error), "", 0)
             return
         signature.graph, signature.last, signature.recordings = None, None, 0
-        signature.checked = graph.call
+        signature.checked = graph.call.forget()
         signature.rebuilt += 1
         if signature.rebuilt > MOST_REBUILT:
             self._refuse(signature, graph.call, "state that it reads changes between calls", "", 0)
@@ -312,15 +316,19 @@ def _mode() -> tuple[Any, ...]:
 
 
 def _sharing(tensors: list[Tensor]) -> tuple[Any, ...]:
-    """Return which tensors share memory, and at which distance."""
+    """Return which tensors share memory, at which distance, and which are one."""
     first: dict[int, int] = {}
+    one = {id(tensor): number for number, tensor in reversed(list(enumerate(tensors)))}
     found = []
     for tensor in tensors:
         begin = tensor.storage_offset() * tensor.element_size()
         memory = tensor.untyped_storage()._cdata
         found.append((memory, begin - first.setdefault(memory, begin)))
     order = {memory: number for number, memory in enumerate(first)}
-    return tuple((order[memory], distance) for memory, distance in found)
+    return (
+        tuple((order[memory], distance) for memory, distance in found),
+        tuple(one[id(tensor)] for tensor in tensors),
+    )
 
 
 def _is_plain() -> bool:
@@ -333,11 +341,11 @@ def _is_plain() -> bool:
 def _is_strange(tensor: Tensor) -> bool:
     """Return whether calls with this argument are never replayed.
 
-    Those are tensors with a history or hooks, and those of classes that may compute otherwise.
+    Those are tensors with hooks or attributes, and those of classes that may compute otherwise.
     """
     kind = type(tensor)
     is_plain = kind is Tensor or kind.__module__ == "candelabra.nn.parameter"
-    return not is_plain or tensor.grad_fn is not None or tensor._hooks is not None
+    return not is_plain or tensor._hooks is not None or bool(vars(tensor))
 
 
 def _remedy(reason: str) -> str:

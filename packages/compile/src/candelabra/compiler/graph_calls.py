@@ -7,15 +7,18 @@ gradient arrives, and replayed when both passes of two calls have agreed.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import candelabra
 import candelabra.autograd as _autograd  # noqa: F401
 from candelabra import _C, Tensor
+from candelabra.autograd.graph import GradientEdge
 from candelabra.autograd.node import Node, next_sequence, raise_freed
 
 from .building import Planning, build_forward
+from .histories import Boundary, closed
 from .recorded_call import RecordedCall
 from .trees import UnsupportedError
 
@@ -32,11 +35,14 @@ class RecordedGraph:
         self.call = call
         self.inner = output
         self.ready = ready
-        self.leaves = _leaves_of(output)
+        #: Where gradients leave the graph: tensors, and boundaries of arguments with a history.
+        self.boundaries = {} if call.boundaries is None else call.boundaries.nodes
+        self.leaves = _leaves_of(output, list(self.boundaries.values()))
         known = {call.recording.find(output)}
         self.saved = [tensor for number, tensor in call.recording.living_memory() if number not in known]
         self.before: RecordedGraph | None = None
         self.owner: Any = None
+        self.node: weakref.ref[CompiledGraph] | None = None
         self.forward: Any = None
         self.recording: Any = None
         self.gradient: Tensor | None = None
@@ -54,8 +60,15 @@ class RecordedGraph:
     def outside(self) -> Tensor:
         """Return the result, whose graph is a node that records its backward pass."""
         result = self.inner._detached()
-        result._set_history(_new_node(_RecordingPass(self), self.leaves))
+        edges = tuple(leaf._edge if isinstance(leaf, Boundary) else leaf for leaf in self.leaves)
+        node = _new_node(_RecordingPass(self), edges)
+        self.node = weakref.ref(node)
+        result._set_history(node)
         return result
+
+    def is_pending(self) -> bool:
+        """Return whether a backward pass may still come that is the first one."""
+        return self.recording is None and self.node is not None and self.node() is not None
 
     def run_backward(self, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Compute the gradients of the leaves; record it the first time."""
@@ -82,11 +95,11 @@ class RecordedGraph:
         return made
 
     def _gradients(self, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return tuple(
-            candelabra.autograd.grad(
-                (self.inner,), self.leaves, (gradient,), retain_graph=True, allow_unused=True
+        targets = tuple(GradientEdge(leaf, 0) if isinstance(leaf, Boundary) else leaf for leaf in self.leaves)
+        with closed(list(self.boundaries.values())):
+            return tuple(
+                candelabra.autograd.grad((self.inner,), targets, (gradient,), retain_graph=True, allow_unused=True)
             )
-        )  # fmt: skip
 
     def _operands(self) -> list[Tensor]:
         """Return what a replay of the backward pass takes."""
@@ -143,9 +156,8 @@ class RecordedGraph:
             raise UnsupportedError(str(error)) from None
         reading = {number for number in recording.existing if not recording.is_written(number)}
         used = [tensor for tensor in environment.tensors if recording.find(tensor) in reading]
-        places: list[int | Tensor] = [
-            next((k for k, given in enumerate(self.call.inputs) if given is leaf), leaf) for leaf in self.leaves
-        ]
+        given = [self.boundaries.get(k, tensor) for k, tensor in enumerate(self.call.inputs)]
+        places: list[Any] = [next((k for k, one in enumerate(given) if one is leaf), leaf) for leaf in self.leaves]
         watched = [number in reading for number in numbers]
         return BackwardProgram(program, places, used, watched[1], watched[2 + len(self.saved) :])
 
@@ -181,7 +193,7 @@ class BackwardProgram:
     def __init__(
         self,
         program: Any,
-        leaves: list[int | Tensor],
+        leaves: list[Any],
         used: list[Tensor],
         uses_output: bool,
         uses_inputs: list[bool],
@@ -194,7 +206,7 @@ class BackwardProgram:
 
     def attach(self, output: Tensor, saved: tuple[Tensor, ...], inputs: list[Tensor]) -> None:
         """Give a replayed result its place on the tape."""
-        leaves = tuple(inputs[leaf] if isinstance(leaf, int) else leaf for leaf in self._leaves)
+        edges = tuple(inputs[leaf]._edge if isinstance(leaf, int) else leaf for leaf in self._leaves)
         kept = output._detached()
         watched = [
             *([kept] if self._uses_output else ()),
@@ -202,7 +214,7 @@ class BackwardProgram:
             *self._used,
         ]
         operands = (kept, *saved, *(tensor._detached() for tensor in inputs))
-        output._set_history(_new_node(_ReplayedPass(self.program, operands, watched), leaves))
+        output._set_history(_new_node(_ReplayedPass(self.program, operands, watched), edges))
 
 
 class _ReplayedPass:
@@ -264,12 +276,12 @@ class CompiledGraph(Node):
         return list(self._saved.run(gradient))
 
 
-def _new_node(saved: Any, leaves: tuple[Tensor, ...]) -> CompiledGraph:
+def _new_node(saved: Any, edges: tuple[Any, ...]) -> CompiledGraph:
     node = CompiledGraph.__new__(CompiledGraph)
     node._sequence = next_sequence()
     node._hooks = None
     node._saved = saved
-    node._edges = leaves
+    node._edges = edges
     return node
 
 
@@ -295,15 +307,16 @@ def laid_out_like(gradient: Tensor, output: Tensor) -> Tensor:
     return made.copy_(gradient.detach())
 
 
-def _leaves_of(output: Tensor) -> tuple[Tensor, ...]:
-    """Return the leaves of a graph, in the order of a walk from its result.
+def _leaves_of(output: Tensor, boundaries: list[Boundary]) -> tuple[Any, ...]:
+    """Return the leaves of a graph, in the order of a walk from its result, which ends at
+    boundaries.
 
     Raises
     ------
     UnsupportedError
         If a leaf has hooks.
     """
-    leaves: dict[int, Tensor] = {}
+    leaves: dict[int, Any] = {}
     seen: set[int] = set()
     waiting: list[Any] = [output._edge]
     while waiting:
@@ -313,6 +326,9 @@ def _leaves_of(output: Tensor) -> tuple[Tensor, ...]:
         if isinstance(edge, Tensor):
             if edge._hooks is not None:
                 raise UnsupportedError("a leaf of the graph has hooks")
+            leaves.setdefault(id(edge), edge)
+            continue
+        if any(edge is boundary for boundary in boundaries):
             leaves.setdefault(id(edge), edge)
             continue
         node = edge[0] if isinstance(edge, tuple) else edge

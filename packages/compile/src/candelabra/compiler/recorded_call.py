@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import operator
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,17 @@ from .trees import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .histories import Boundaries
+
+
+def _boundaries_of(inputs: list[Tensor]) -> Boundaries | None:
+    if all(tensor.grad_fn is None for tensor in inputs):
+        return None
+    # Only with candelabra.autograd are there histories.
+    from .histories import Boundaries
+
+    return Boundaries(inputs)
+
 
 class RecordedCall:
     """A call, its recording, and the state around it.
@@ -43,6 +55,7 @@ class RecordedCall:
         self.buffers: list[int] = []
         self._geometry = geometry_of(self.inputs)
         self.ran = RanCode()
+        self.boundaries = _boundaries_of(self.inputs)
         self.environment: Environment | None = None
         #: The gradients when the call began, of the tensors of the environment and of the inputs.
         self.gradients: dict[int, Tensor | None] = {}
@@ -79,7 +92,7 @@ class RecordedCall:
         gc.disable()
         recording.start()
         try:
-            with self.ran:
+            with self.ran, self.boundaries or contextlib.nullcontext():
                 self.result = self.function(*self.args, **self.kwargs)
             self._look_at_living()
         finally:
@@ -115,6 +128,8 @@ class RecordedCall:
         unchanged = len(tensors) == len(self.inputs) and all(map(operator.is_, tensors, self.inputs))
         forms = [form for _, form in (*enumerate(positional), *keywords)]
         before = [form for _, form in (*enumerate(self.positional), *self.keywords)]
+        if self.boundaries is not None and self.boundaries.have_changed:
+            return True
         return not (unchanged and all(map(same_form, forms, before)) and self._geometry == geometry_of(tensors))
 
     def _new_gradients(self) -> list[Tensor]:
@@ -125,6 +140,7 @@ class RecordedCall:
         """Give up the arguments and the results, and keep what later calls are compared with."""
         self.args, self.kwargs, self.result = (), {}, None
         self.inputs, self.outputs, self.environment, self.gradients = [], [], None, {}
+        self.boundaries = None
         self.recording.forget_edges()
         return self
 

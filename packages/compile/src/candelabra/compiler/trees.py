@@ -58,7 +58,7 @@ def key_of(description: Description, tensors: list[Tensor]) -> Any:
         tensor = tensors[description[1]]
         return (
             type(tensor), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device, tensor.requires_grad,
-            tensor.is_inference(),
+            tensor.is_inference(), tensor.grad_fn is not None, tensor._base is not None,
         )  # fmt: skip
     if kind == "value":
         value = description[1]
