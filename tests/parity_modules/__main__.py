@@ -1,7 +1,7 @@
 """Run PyTorch's module database through Candelabra, and write a table of differences: ``python
 tests/parity_modules``.
 
-With ``--device few`` Candelabra computes on that device; PyTorch stays on the CPU. Needs torch
+With ``--compile`` each module is compared with itself, compiled. With ``--device few`` Candelabra computes on that device; PyTorch stays on the CPU. Needs torch
 2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an
 environment.
 """
@@ -38,10 +38,14 @@ def main() -> int:
     parser.add_argument(
         "--require", type=float, help="fail unless this percentage of the modules is right in every input"
     )
+    parser.add_argument(
+        "--compile", action="store_true", help="compare compiled modules with the same as written, bit for bit"
+    )
     options = parser.parse_args()
     os.environ["CANDELABRA_TEST_DEVICE"] = options.device  # for `translate`
 
     import torch
+    from compiled_modules import run_compiled
     from module_runner import Record, run_module
     from more_modules import more_modules
     from torch.testing._internal.common_modules import module_db
@@ -60,7 +64,7 @@ def main() -> int:
     found: dict[str, Record] = {}
     for entry in tqdm(entries, disable=not sys.stderr.isatty()):
         try:
-            record = run_module(entry)
+            record = run_compiled(entry) if options.compile else run_module(entry)
         except Exception:
             record = Record(entry.name)
             record.differ(
@@ -80,6 +84,9 @@ def main() -> int:
         f"{sum(record.samples for record in records)} inputs, {sum(record.errors for record in records)} errors"
     )
     print(summary)
+    if options.compile:
+        replayed, written = (sum(record.checks[key] for record in records) for key in ("replayed", "as written"))
+        print(f"{replayed} compiled modules were replayed, {written} ran as written")
     if options.write:
         write(options.write, records, summary, options.device)
     return 1 if options.require is not None and share < options.require else 0

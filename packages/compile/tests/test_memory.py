@@ -205,3 +205,13 @@ def test_nothing_is_held_between_calls():
     result = made(x)
     assert backends.memory_statistics("cpu")["allocated"] - before < 4096
     assert result.equal(function(x))
+
+
+def test_empty_results_have_memory_too():
+    compiled = candelabra.compile(nn.BatchNorm1d(10, affine=False))
+    for _ in range(5):
+        x = candelabra.randn(5, 10, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        compiled(x).square().sum().backward()
+        compiled._orig_mod(y).square().sum().backward()
+        assert x.grad.equal(y.grad)

@@ -16,8 +16,9 @@ constexpr int64_t alignment = 64;
 // come into being meanwhile.
 constexpr size_t most_in_arena = size_t{1} << 13;
 
+// Empty buffers have an address too.
 int64_t aligned(size_t bytes) {
-  return (static_cast<int64_t>(bytes) + alignment - 1) / alignment * alignment;
+  return (std::max<int64_t>(static_cast<int64_t>(bytes), 1) + alignment - 1) / alignment * alignment;
 }
 
 // Whether the instruction does nothing but write its results, and cannot fail. Division by an
