@@ -99,7 +99,7 @@ TEST_PACKAGES = {
 }
 #: Further requirements of some test suites besides TEST_NEEDS.
 TEST_OTHERS = {
-    "compile": ["onnx", "onnxruntime"],
+    "compile": ["onnx", "onnxruntime", "llvmlite"],
     "vision-ops": ["pillow"],
     "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"],
     "collectives-mpi": ["mpich>=5"],

@@ -62,6 +62,43 @@ def chain(xp: Any) -> Work:
     return call
 
 
+def chain_by_kernels(xp: Any) -> Work:
+    """Return the compiled chain whose operators are kernels, tile by tile, and not LLVM's code."""
+    from candelabra_backend_cpu import library_path, llvm
+
+    # The first large program has LLVM registered.
+    compiled(chain)(xp)
+    llvm.unregister(library_path())
+    try:
+        return compiled(chain)(xp)
+    finally:
+        if importlib.util.find_spec("llvmlite") is not None:
+            llvm.register(library_path())
+
+
+def inexact_chain(xp: Any) -> Work:
+    """Return the chain compiled with contraction of products and sums."""
+    work: Work = xp.compile(chain(xp), fullgraph=True, mode="max-autotune")
+    for _ in range(4):
+        work()
+    return work
+
+
+def one_pass(xp: Any) -> Work:
+    """Return the fastest pass that reads and writes as much as the chain must."""
+    x = normal(10_000_000).make(xp)
+    return lambda: -x
+
+
+def print_tiers(rounds: int, seconds: float) -> None:
+    """Print the times of the chain: by kernels tile by tile, by LLVM, and of one pass."""
+    names = ["tile by tile", "LLVM", "LLVM, max-autotune", "one pass"]
+    makes = [chain_by_kernels, compiled(chain), inexact_chain, one_pass]
+    workload = Workload("chain of 8 operators, 10 M", chain, family="elementwise", recording=False)
+    times = measure(workload, [candelabra] * len(makes), rounds, seconds, makes).medians
+    print(f"\n{workload.name}: " + ", ".join(f"{n} {duration(t)}" for n, t in zip(names, times, strict=True)))
+
+
 def peak(build: Callable[[Any], Work]) -> int:
     """Return the most bytes that a work has in use in two calls, with all that it keeps."""
     gc.collect()
@@ -159,6 +196,8 @@ def main() -> int:
             f"{duration(beyond):>12}",
             flush=True,
         )
+    if pattern.search("elementwise: chain of 8 operators, 10 M"):
+        print_tiers(options.rounds, options.seconds)
     call = Workload("trivial call", trivial, recording=False)
     eager = Workload("trivial call", lambda xp: (lambda x: lambda: x + 1)(xp.ones(4)), recording=False)
     (once, theirs) = measure(call, [candelabra, torch], options.rounds, options.seconds).medians

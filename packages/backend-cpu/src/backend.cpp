@@ -11,6 +11,7 @@
 #include <string>
 
 #include "candelabra/compile.h"
+#include "compile/compiled_graph.hpp"
 #include "families.hpp"
 #include "gemm/choice_file.hpp"
 #include "gemm/gemm.hpp"
@@ -191,9 +192,19 @@ void run_parallel(int64_t begin, int64_t end, int64_t grain, void (*body)(void*,
   parallel_for(end - begin, grain, [&](int64_t from, int64_t to) { body(context, begin + from, begin + to); });
 }
 
+int32_t compile_operators(const cb_graph* graph, void** result) {
+  return guarded([&] { *result = compile_graph(*graph); });
+}
+
+int32_t execute_operators(void* compiled, const cb_graph_run* run) {
+  execute_graph(compiled, *run);
+  return CB_OK;
+}
+
 const void* extension(const char* name) {
   static int32_t (*const flush)(int32_t) = flush_denormal;
-  static const cb_compile compile{sizeof(cb_compile), run_parallel};
+  static const cb_compile compile{sizeof(cb_compile), run_parallel,      claim_graph,
+                                  compile_operators,  execute_operators, destroy_graph};
   if (std::strcmp(name, "flush_denormal") == 0) return &flush;
   return std::strcmp(name, "compile") == 0 ? &compile : nullptr;
 }

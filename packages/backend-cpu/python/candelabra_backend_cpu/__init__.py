@@ -73,6 +73,16 @@ def _follow_deterministic(mode: bool) -> None:
     ctypes.CDLL(str(library_path())).candelabra_cpu_set_deterministic(int(mode))
 
 
+def _prepare_compiler() -> None:
+    """Give the library LLVM's compiler where llvmlite is installed."""
+    from importlib.util import find_spec  # here: needed by compiled programs only
+
+    if find_spec("llvmlite") is not None:
+        from . import llvm
+
+        llvm.register(library_path())
+
+
 @_hook
 def candelabra_register_backend(registrar: Any) -> None:
     """Give the core the shared library (the hook of the entry-point group
@@ -80,6 +90,7 @@ def candelabra_register_backend(registrar: Any) -> None:
     """
     _require_processor()
     registrar.library(str(library_path()))
-    from candelabra.settings import follow_deterministic  # the core is there by now
+    from candelabra.settings import before_compiling, follow_deterministic  # the core is there by now
 
     follow_deterministic(_follow_deterministic)
+    before_compiling(_prepare_compiler)

@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define CB_ABI_MAJOR 2
-#define CB_ABI_MINOR 1
+#define CB_ABI_MINOR 2
 
 #if defined(_WIN32)
 #define CB_EXPORT __declspec(dllexport)

@@ -119,6 +119,8 @@ class Program:
     size: builtins.int
     planned_bytes: builtins.int
     group_sizes: list[builtins.int]
+    compiled_sizes: list[builtins.int]
+    is_exact: builtins.bool
     unplanned_bytes: builtins.int
     is_running: builtins.bool
 

@@ -33,6 +33,8 @@ settings = _Settings()
 _followers: list[Callable[[bool], None]] = []
 # The same for the precision of matrix products.
 _precision_followers: list[Callable[[str], None]] = []
+# Functions of backends that make their compilers ready.
+_compilers: list[Callable[[], None]] = []
 
 # ---- determinism
 
@@ -109,6 +111,37 @@ def follow_deterministic(tell: Callable[[bool], None]) -> None:
     _followers.append(tell)
     if settings.deterministic:
         tell(True)
+
+
+def before_compiling(prepare: Callable[[], None]) -> None:
+    """Register a callback that runs once, before the first operators of a program are compiled.
+
+    A backend whose ``cb_compile`` compiles graphs loads its compiler then, and not when it is
+    imported.
+
+    Parameters
+    ----------
+    prepare : callable
+        Takes nothing.
+
+    Examples
+    --------
+    >>> from candelabra import settings
+    >>> settings.before_compiling(lambda: None)
+    """
+    _compilers.append(prepare)
+
+
+def prepare_compilers() -> None:
+    """Run what :func:`before_compiling` has registered. The core calls this once.
+
+    Examples
+    --------
+    >>> from candelabra import settings
+    >>> settings.prepare_compilers()
+    """
+    for prepare in _compilers:
+        prepare()
 
 
 def are_deterministic_algorithms_enabled() -> bool:

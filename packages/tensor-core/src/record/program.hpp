@@ -62,6 +62,8 @@ class Program {
   // Plans the memory. Throws ValueError where memory that outlives the call has no tensor.
   void finish();
 
+  // Whether groups compute the bits of their kernels. Set before finish().
+  bool is_exact = true;
   // Calls until the next one that is recorded again.
   int64_t calls_left = 0;
 
@@ -83,6 +85,8 @@ class Program {
   size_t size() const { return order_.size(); }
   // Of groups of instructions that run tile by tile.
   std::vector<int> group_sizes() const;
+  // How many instructions of each group the backend has compiled, which it does now if it has not.
+  std::vector<int> compiled_sizes();
   Recorder& recording() { return *recording_; }
   std::shared_ptr<Recorder> shared_recording() { return recording_; }
 

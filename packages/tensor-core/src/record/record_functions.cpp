@@ -215,6 +215,37 @@ PyMethodDef record_functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+static void register_programs(py::module_& module) {
+  using namespace py::literals;
+  py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.",
+                                                py::custom_type_setup(make_collectable))
+      .def(py::init<std::shared_ptr<Recorder>, bool>(), "recording"_a, "debug"_a)
+      .def_property_readonly("recording", [](Program& program) { return program.shared_recording(); })
+      .def("set_trees", set_trees)
+      .def("add_input", add_input, "tensor"_a, "is_pinned"_a, "parameter"_a, "is_argument"_a = false)
+      .def("add_result", add_result)
+      .def(
+          "add_guard",
+          [](Program& program, std::shared_ptr<Guard> guard) { program.guards.push_back(std::move(guard)); }, "guard"_a)
+      .def("clear_gradient",
+           [](Program& program, py::handle parameter, bool is_late) {
+             (is_late ? program.cleared_last : program.cleared).push_back(TensorRef::borrow(tensor_of(parameter)));
+           })
+      .def("finish", &Program::finish)
+      .def("replay", replay, "arguments"_a, "The result, or NotImplemented if the program does not fit.")
+      .def_property_readonly("is_running", &Program::is_running)
+      .def("failed_guard", failed_guard)
+      .def_readwrite("calls_left", &Program::calls_left)
+      .def_property_readonly("size", &Program::size)
+      .def_property_readonly("group_sizes", &Program::group_sizes, "How many operators run together tile by tile.")
+      .def_property_readonly("compiled_sizes", &Program::compiled_sizes,
+                             "How many of these the backend has compiled into functions. Compiles them.")
+      .def_readwrite("is_exact", &Program::is_exact,
+                     "Whether compiled operators give the bits of their kernels. Set before finish().")
+      .def_property_readonly("planned_bytes", &Program::planned_bytes)
+      .def_property_readonly("unplanned_bytes", &Program::unplanned_bytes);
+}
+
 void register_record(py::module_& module) {
   using namespace py::literals;
   py::class_<Recorder, std::shared_ptr<Recorder>>(module, "Recording", "What one thread's operators computed.")
@@ -271,29 +302,7 @@ void register_record(py::module_& module) {
       "or "
       "(\"modes\",).")
       .def(py::init([](py::handle description) { return guard_from_object(description.ptr()); }), "description"_a);
-  py::class_<Program, std::shared_ptr<Program>>(module, "Program", "A recording with planned memory, to replay.",
-                                                py::custom_type_setup(make_collectable))
-      .def(py::init<std::shared_ptr<Recorder>, bool>(), "recording"_a, "debug"_a)
-      .def_property_readonly("recording", [](Program& program) { return program.shared_recording(); })
-      .def("set_trees", set_trees)
-      .def("add_input", add_input, "tensor"_a, "is_pinned"_a, "parameter"_a, "is_argument"_a = false)
-      .def("add_result", add_result)
-      .def(
-          "add_guard",
-          [](Program& program, std::shared_ptr<Guard> guard) { program.guards.push_back(std::move(guard)); }, "guard"_a)
-      .def("clear_gradient",
-           [](Program& program, py::handle parameter, bool is_late) {
-             (is_late ? program.cleared_last : program.cleared).push_back(TensorRef::borrow(tensor_of(parameter)));
-           })
-      .def("finish", &Program::finish)
-      .def("replay", replay, "arguments"_a, "The result, or NotImplemented if the program does not fit.")
-      .def_property_readonly("is_running", &Program::is_running)
-      .def("failed_guard", failed_guard)
-      .def_readwrite("calls_left", &Program::calls_left)
-      .def_property_readonly("size", &Program::size)
-      .def_property_readonly("group_sizes", &Program::group_sizes, "How many operators run together tile by tile.")
-      .def_property_readonly("planned_bytes", &Program::planned_bytes)
-      .def_property_readonly("unplanned_bytes", &Program::unplanned_bytes);
+  register_programs(module);
 }
 
 }  // namespace candelabra

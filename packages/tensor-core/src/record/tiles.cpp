@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <mutex>
 #include <numeric>
@@ -66,28 +67,6 @@ bool is_tiled_dtype(int32_t dtype) {
   return dtype == CB_BOOL || dtype == CB_FLOAT16 || dtype == CB_BFLOAT16 || dtype == CB_FLOAT32 || dtype == CB_FLOAT64;
 }
 
-// The tensors of an instruction: its values, then its output.
-std::vector<TiledTensor> tensors_of(const Instruction& instruction) {
-  std::vector<TiledTensor> result;
-  const auto operand_of = [&](const cb_tensor* tensor) {
-    return std::ranges::find(instruction.operands, tensor, &Operand::tensor);
-  };
-  const auto add = [&](const cb_tensor* tensor, int value) {
-    TiledTensor& one = result.emplace_back();
-    one.tensor = tensor;
-    one.value = value;
-    if (is_number(*tensor)) return;
-    const auto operand = operand_of(tensor);
-    one.buffer = operand->buffer;
-    one.offset = operand->offset;
-    one.step = is_repeated(*tensor) ? 0 : itemsize_of(*tensor);
-  };
-  for (int i = 0; i < instruction.value_count; ++i)
-    if (instruction.values[i].kind == CB_TENSOR) add(instruction.values[i].as.tensor, i);
-  add(&instruction.outputs[0], -1);
-  return result;
-}
-
 // Kernels of groups need no services, and must not get the ones that take the GIL.
 int32_t refuse_output(cb_call*, int32_t, int32_t, const int64_t*) {
   return CB_RUNTIME_ERROR;
@@ -135,11 +114,11 @@ std::byte* tile_memory(size_t bytes) {
 // One run of a group, on several threads.
 class GroupRun {
  public:
-  GroupRun(const Tiling& tiling, std::vector<char*> addresses, Device device)
-      : tiling_(tiling), addresses_(std::move(addresses)), device_(device) {}
+  GroupRun(const Tiling& tiling, std::vector<char*> addresses, Device device, const cb_compile& service)
+      : tiling_(tiling), addresses_(std::move(addresses)), device_(device), service_(service) {}
 
-  void run(const cb_compile& service) {
-    service.parallel_for(
+  void run() {
+    service_.parallel_for(
         0, (tiling_.numel + unit - 1) / unit, least_part / unit,
         [](void* self, int64_t begin, int64_t end) { static_cast<GroupRun*>(self)->run_part(begin, end); }, this);
   }
@@ -157,6 +136,8 @@ class GroupRun {
     std::vector<cb_tensor> tensors;
     std::vector<cb_value> values;
     std::vector<cb_call> calls;
+    std::vector<const void*> inputs;  // of one compiled run
+    std::vector<void*> outputs;
     char error[512] = {};
   };
 
@@ -232,7 +213,14 @@ class GroupRun {
       const auto begin_of = [&](int64_t tile) { return (begin + (end - begin) * tile / tiles) * unit; };
       for (int64_t tile = 0; tile < tiles && !has_failed_.load(std::memory_order_relaxed); ++tile) {
         move_to(part, begin_of(tile), begin_of(tile + 1), scratch);
+        const CompiledRun* compiled = tiling_.runs.data();
+        const CompiledRun* const last = compiled + tiling_.runs.size();
         for (size_t k = 0; k < part.calls.size(); ++k) {
+          if (compiled != last && compiled->begin == static_cast<int>(k)) {
+            if (!run_compiled(*compiled, part)) return;
+            k = static_cast<size_t>(compiled++->end) - 1;
+            continue;
+          }
           const int32_t status = tiling_.calls[k].instruction->kernel.compiled(&part.calls[k]);
           if (status == CB_OK) [[likely]]
             continue;
@@ -246,6 +234,20 @@ class GroupRun {
     }
   }
 
+  bool run_compiled(const CompiledRun& compiled, Part& part) {
+    part.inputs.clear();
+    part.outputs.clear();
+    for (const size_t place : compiled.inputs) part.inputs.push_back(part.tensors[place].data);
+    for (const size_t place : compiled.outputs) part.outputs.push_back(part.tensors[place].data);
+    const cb_graph_run tile{sizeof(cb_graph_run), part.size, part.inputs.data(), part.outputs.data()};
+    const int32_t status = service_.execute(compiled.compiled.get(), &tile);
+    if (status == CB_OK) [[likely]]
+      return true;
+    const char* const message = device_type(device_).table->last_error();
+    fail(status, message && *message ? message : "the compiled operators failed");
+    return false;
+  }
+
   void fail(int32_t status, const std::string& message) {
     if (has_failed_.exchange(true)) return;
     message_ = message;
@@ -255,12 +257,34 @@ class GroupRun {
   const Tiling& tiling_;
   std::vector<char*> addresses_;  // of each tensor: where its element 0 lies
   Device device_;
+  const cb_compile& service_;
   std::atomic<bool> has_failed_{false};
   int32_t status_ = CB_OK;
   std::string message_;
 };
 
 }  // namespace
+
+std::vector<TiledTensor> tiled_tensors(const Instruction& instruction) {
+  std::vector<TiledTensor> result;
+  const auto operand_of = [&](const cb_tensor* tensor) {
+    return std::ranges::find(instruction.operands, tensor, &Operand::tensor);
+  };
+  const auto add = [&](const cb_tensor* tensor, int value) {
+    TiledTensor& one = result.emplace_back();
+    one.tensor = tensor;
+    one.value = value;
+    if (is_number(*tensor)) return;
+    const auto operand = operand_of(tensor);
+    one.buffer = operand->buffer;
+    one.offset = operand->offset;
+    one.step = is_repeated(*tensor) ? 0 : itemsize_of(*tensor);
+  };
+  for (int i = 0; i < instruction.value_count; ++i)
+    if (instruction.values[i].kind == CB_TENSOR) add(instruction.values[i].as.tensor, i);
+  add(&instruction.outputs[0], -1);
+  return result;
+}
 
 void DeleteTiling::operator()(Tiling* tiling) const {
   delete tiling;
@@ -271,7 +295,7 @@ const cb_compile* tile_service(Device device) {
   if (!type.original || !type.original->extension || !type.has(CB_CAP_HOST_MEMORY) || type.has(CB_CAP_ASYNCHRONOUS))
     return nullptr;
   const auto* service = static_cast<const cb_compile*>(type.original->extension("compile"));
-  return service && service->size >= sizeof(cb_compile) && service->parallel_for ? service : nullptr;
+  return service && service->size >= offsetof(cb_compile, claim) && service->parallel_for ? service : nullptr;
 }
 
 // Whether an instruction may be part of a group: elementwise, on tensors of one layout and on
@@ -285,7 +309,8 @@ bool Program::is_tileable(const Instruction& instruction) const {
   const Place place = planned_[static_cast<size_t>(instruction.written.front())].place;
   if (place != Place::Arena && place != Place::New) return false;
   const cb_tensor& output = instruction.outputs[0];
-  if (output.numel < least_numel || !is_tiled_dtype(output.dtype) || !is_dense(output)) return false;
+  if (output.numel < least_numel || !is_dense(output)) return false;
+  if (!is_tiled_dtype(output.dtype) && !is_claimed(instruction, *compile_, is_exact)) return false;
   for (int i = 0; i < instruction.value_count; ++i) {
     const cb_value& value = instruction.values[i];
     if (value.kind == CB_TENSORS) return false;
@@ -301,10 +326,10 @@ bool Program::is_tileable(const Instruction& instruction) const {
 bool Program::joins(const Instruction& instruction, int begin, int end) const {
   if (!is_tileable(instruction) || instruction.outputs[0].numel != order_[static_cast<size_t>(begin)]->outputs[0].numel)
     return false;
-  const std::vector<TiledTensor> mine = tensors_of(instruction);
+  const std::vector<TiledTensor> mine = tiled_tensors(instruction);
   for (int i = begin; i < end; ++i) {
     const Instruction& other = *order_[static_cast<size_t>(i)];
-    for (const TiledTensor& theirs : tensors_of(other)) {
+    for (const TiledTensor& theirs : tiled_tensors(other)) {
       for (const TiledTensor& one : mine) {
         if (one.buffer < 0 || one.buffer != theirs.buffer) continue;
         const bool is_same = one.offset == theirs.offset && one.step == theirs.step && one.step > 0;
@@ -321,8 +346,9 @@ void Program::make_tiling(Step& step) {
   Tiling& tiling = *step.tiling;
   tiling.numel = order_[static_cast<size_t>(step.begin)]->outputs[0].numel;
   for (int i = step.begin; i < step.end; ++i)
-    tiling.calls.push_back({order_[static_cast<size_t>(i)], tensors_of(*order_[static_cast<size_t>(i)])});
+    tiling.calls.push_back({order_[static_cast<size_t>(i)], tiled_tensors(*order_[static_cast<size_t>(i)])});
   place_in_tiles(step, tiling);
+  claim_runs(tiling, *compile_, is_exact);
 }
 
 // Buffers that only the group uses get memory for one tile, which they share where their lives in
@@ -395,6 +421,18 @@ std::vector<int> Program::group_sizes() const {
   return sizes;
 }
 
+std::vector<int> Program::compiled_sizes() {
+  std::vector<int> sizes;
+  for (Step& step : steps_) {
+    if (!step.tiling) continue;
+    if (!step.tiling->is_compiled) compile_runs(*step.tiling, *compile_, is_exact);
+    int size = 0;
+    for (const CompiledRun& run : step.tiling->runs) size += run.end - run.begin;
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
 void Program::run_tiles(const Step& step) {
   std::vector<char*> addresses;
   for (const TiledCall& call : step.tiling->calls) {
@@ -407,10 +445,11 @@ void Program::run_tiles(const Step& step) {
       addresses.push_back(address);
     }
   }
-  GroupRun run(*step.tiling, std::move(addresses), device_);
+  if (!step.tiling->is_compiled) compile_runs(*step.tiling, *compile_, is_exact);
+  GroupRun run(*step.tiling, std::move(addresses), device_, *compile_);
   {
     const GilReleased unlocked;
-    run.run(*compile_);
+    run.run();
   }
   run.check_status();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "candelabra/compile.h"
+#include "record/claimed_groups.hpp"
 #include "record/program.hpp"
 
 namespace candelabra {
@@ -27,7 +28,12 @@ struct Tiling {
   int64_t length = 0;  // of a tile, in elements
   size_t scratch_bytes = 0;
   std::vector<TiledCall> calls;
+  std::vector<CompiledRun> runs;  // in the order of the calls
+  bool is_compiled = false;       // whether the runs are, which happens when the group first runs
 };
+
+// The tensors of an instruction: its values, then its output.
+std::vector<TiledTensor> tiled_tensors(const Instruction& instruction);
 
 // The backend's service, or null if it runs no tiles.
 const cb_compile* tile_service(Device device);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from candelabra import _C, Tensor
 
@@ -11,9 +11,33 @@ from .trees import UnsupportedError, same_form
 
 #: How many calls are replayed between two that are recorded again and compared.
 CALLS_BETWEEN_CHECKS = 1000
+#: Modes, of which the first is none.
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-def build(before: RecordedCall, call: RecordedCall, debug: bool) -> Any:
+class Planning(NamedTuple):
+    """How programs are made of recordings."""
+
+    #: Whether memory is not shared, and poisoned after its last use.
+    debug: bool = False
+    #: Whether operators that the backend compiles give the bits of its kernels.
+    is_exact: bool = True
+
+    def program(self, recording: Any) -> Any:
+        """Return the program of a recording, which has no arguments and results yet."""
+        made = _C.Program(recording, self.debug)
+        made.is_exact = self.is_exact
+        return made
+
+
+def planning_of(mode: str | None, debug: bool = False) -> Planning:
+    """Return what a mode means. Raises ValueError for unknown ones."""
+    if mode not in _MODES:
+        raise ValueError(f"Unrecognized mode={mode}, should be one of: {', '.join(map(str, _MODES[1:]))}")
+    return Planning(debug, not (mode or "").startswith("max-autotune"))
+
+
+def build(before: RecordedCall, call: RecordedCall, planning: Planning) -> Any:
     """Return the program of two recorded calls of one signature.
 
     Raises
@@ -22,7 +46,7 @@ def build(before: RecordedCall, call: RecordedCall, debug: bool) -> Any:
         If the calls differ, or something that the program needs is not guarded.
     """
     compare(before, call)
-    program = _C.Program(call.recording, debug)
+    program = planning.program(call.recording)
     _take_arguments(program, call)
     _check_memory(call, _owned(call) | _take_gradients(program, call), call.living)
     spent = SpentGraphs(call)
@@ -36,7 +60,7 @@ def build(before: RecordedCall, call: RecordedCall, debug: bool) -> Any:
 
 
 def build_forward(
-    before: RecordedCall, call: RecordedCall, output: Tensor, saved: list[Tensor], owner: Any, debug: bool
+    before: RecordedCall, call: RecordedCall, output: Tensor, saved: list[Tensor], owner: Any, planning: Planning
 ) -> Any:
     """Return the program of a call whose result `output` has a graph.
 
@@ -49,7 +73,7 @@ def build_forward(
         As for `build`.
     """
     compare(before, call)
-    program = _C.Program(call.recording, debug)
+    program = planning.program(call.recording)
     _take_arguments(program, call)
     environment = call.environment
     assert environment is not None

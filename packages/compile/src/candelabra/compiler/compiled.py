@@ -14,7 +14,7 @@ import candelabra
 from candelabra import _C, Tensor
 
 from . import stance, units
-from .building import CALLS_BETWEEN_CHECKS, build, compare, open_results
+from .building import CALLS_BETWEEN_CHECKS, Planning, build, compare, open_results
 from .environment import Environment
 from .recorded_call import RecordedCall
 from .trees import UnsupportedError, describe, key_of
@@ -66,12 +66,12 @@ class Compiled:
     """The state of one compiled function. `Compiled.replayer` is what programs call."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, fullgraph: bool, debug: bool, is_unit: bool = False
+        self, function: Callable[..., Any], name: str, fullgraph: bool, planning: Planning, is_unit: bool = False
     ) -> None:
         self.function = function
         self.name = name
         self.fullgraph = fullgraph
-        self.debug = debug
+        self.planning = planning
         #: Whether this is a module beneath a function that has warned.
         self.is_unit = is_unit
         #: The module whose calls are compiled, if any.
@@ -200,7 +200,7 @@ class Compiled:
             signature.last = call.forget()
             return result
         try:
-            program = build(last, call, self.debug)
+            program = build(last, call, self.planning)
         except UnsupportedError as error:
             # State that is made in early calls, such as a cache, may have been the reason.
             if signature.recordings >= MOST_RECORDINGS:
@@ -231,7 +231,7 @@ class Compiled:
                 else:  # the state has changed
                     signature.checked = None
             if before is not None and before.recording is not None and call.environment is not None:
-                graph.build_forward(before, Passes(), self.debug)
+                graph.build_forward(before, Passes(), self.planning)
             elif signature.recordings >= MOST_RECORDINGS:
                 raise UnsupportedError("no backward pass uses the graph of its result")
         except UnsupportedError as error:
@@ -248,7 +248,7 @@ class Compiled:
         if graph.forward is None or signature.refused or signature.graph is not graph:
             return
         try:
-            graph.owner.backward = graph.build_backward(self.debug)
+            graph.owner.backward = graph.build_backward(self.planning)
         except UnsupportedError as error:
             if signature.recordings >= MOST_RECORDINGS:
                 self._refuse(signature, graph.call, str(error), "", 0)
@@ -360,11 +360,11 @@ def _remedy(reason: str) -> str:
 
 def _compile_unit(module: Any) -> Any:
     """Return the callable that replays the calls of a module beneath another function."""
-    return Compiled(module.__call__, type(module).__name__, False, False, is_unit=True).replayer
+    return Compiled(module.__call__, type(module).__name__, False, Planning(), is_unit=True).replayer
 
 
-def compile_function(function: Callable[..., Any], fullgraph: bool, debug: bool) -> Any:
+def compile_function(function: Callable[..., Any], fullgraph: bool, planning: Planning) -> Any:
     """Return the callable that replays `function`."""
     name = getattr(function, "__qualname__", None) or type(function).__name__
-    compiled = Compiled(function, name, fullgraph, debug)
+    compiled = Compiled(function, name, fullgraph, planning)
     return functools.update_wrapper(compiled.replayer, function)

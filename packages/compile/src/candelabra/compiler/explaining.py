@@ -8,7 +8,7 @@ from typing import Any
 
 from candelabra import _C
 
-from .building import build
+from .building import build, planning_of
 from .recorded_call import RecordedCall
 from .trees import UnsupportedError
 
@@ -23,6 +23,12 @@ class Explanation:
     break_reasons: list[str] = field(default_factory=list)
     #: Bytes of the memory that one replay plans for intermediate tensors.
     planned_bytes: int = 0
+    #: How many operators each group has, which runs tile by tile.
+    group_sizes: list[int] = field(default_factory=list)
+    #: How many of these the backend has compiled into functions; its kernels compute the others.
+    compiled_sizes: list[int] = field(default_factory=list)
+    #: Whether compiled operators give the bits of the kernels.
+    is_exact: bool = True
 
     @property
     def graph_count(self) -> int:
@@ -43,13 +49,25 @@ class Explanation:
         head = (
             f"Graph Count: {self.graph_count}\nGraph Break Count: {self.graph_break_count}\nOp Count: {self.op_count}"
         )
-        return "\n".join([head, *(f"Break Reason: {reason}" for reason in self.break_reasons)])
+        bits = "exact" if self.is_exact else "within rounding errors"
+        groups = [
+            f"Group of {size} operators: {f'{count} compiled, {bits}' if count else 'none compiled'}"
+            for size, count in zip(self.group_sizes, self.compiled_sizes, strict=True)
+        ]
+        return "\n".join([head, *groups, *(f"Break Reason: {reason}" for reason in self.break_reasons)])
 
 
-def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
+def explain(function: Callable[..., Any], *, mode: str | None = None) -> Callable[..., Explanation]:
     """Return a function that calls this one three times and explains what its program would be.
 
     The calls are made for real: a training step takes three steps.
+
+    Parameters
+    ----------
+    function
+        What `compile` would get.
+    mode
+        The same as of `compile`.
 
     Examples
     --------
@@ -60,6 +78,8 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
     >>> candelabra.compiler.explain(lambda x: x * x.sum().item())(candelabra.ones(2)).graph_count
     0
     """
+
+    planning = planning_of(mode)
 
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         function(*args, **kwargs)
@@ -76,9 +96,11 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
             reason, file, line = refusal
             return Explanation(operators, [f"{reason} ({file}:{line})" if file else reason])
         try:
-            program: _C.Program = build(before, call, False)
+            program: _C.Program = build(before, call, planning)
         except UnsupportedError as error:
             return Explanation(operators, [str(error)])
-        return Explanation(operators, [], program.planned_bytes)
+        return Explanation(
+            operators, [], program.planned_bytes, program.group_sizes, program.compiled_sizes, planning.is_exact
+        )
 
     return explained

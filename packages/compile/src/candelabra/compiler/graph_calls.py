@@ -17,7 +17,7 @@ from candelabra import _C, Tensor
 from candelabra.autograd.graph import GradientEdge
 from candelabra.autograd.node import Node, next_sequence, raise_freed
 
-from .building import build_forward
+from .building import Planning, build_forward
 from .histories import Boundary, closed
 from .recorded_call import RecordedCall
 from .trees import UnsupportedError
@@ -52,10 +52,10 @@ class RecordedGraph:
         self.offsets: list[int] = []
         self.refusal: str | None = None
 
-    def build_forward(self, before: RecordedGraph, owner: Any, debug: bool) -> None:
+    def build_forward(self, before: RecordedGraph, owner: Any, planning: Planning) -> None:
         """Make the program of the forward pass, while the state is that of the call's end."""
         self.before, self.owner = before, owner
-        self.forward = build_forward(before.call, self.call, self.inner, self.saved, owner, debug)
+        self.forward = build_forward(before.call, self.call, self.inner, self.saved, owner, planning)
 
     def outside(self) -> Tensor:
         """Return the result, whose graph is a node that records its backward pass."""
@@ -111,7 +111,7 @@ class RecordedGraph:
             *(tensor._detached() for tensor in self.call.inputs),
         ]
 
-    def build_backward(self, debug: bool) -> BackwardProgram:
+    def build_backward(self, planning: Planning) -> BackwardProgram:
         """Return the program of the backward pass.
 
         Raises
@@ -139,7 +139,7 @@ class RecordedGraph:
             raise UnsupportedError("the backward pass uses or keeps tensors that are not guarded")
         if any(recording.is_written(number) for number in recording.existing if number != numbers[0]):
             raise UnsupportedError("the backward pass writes to memory from before")
-        program = _C.Program(recording, debug)
+        program = planning.program(recording)
         for tensor, number in zip(operands, numbers, strict=True):
             program.add_input(tensor, number in reached, None, False)
         given: list[tuple[str, Any]] = []

@@ -6,6 +6,7 @@ from typing import Any
 
 from candelabra import nn
 
+from .building import Planning
 from .compiled import compile_function
 
 
@@ -23,10 +24,10 @@ class OptimizedModule(nn.Module):
 
     _orig_mod: nn.Module
 
-    def __init__(self, module: nn.Module, fullgraph: bool = False, debug: bool = False) -> None:
+    def __init__(self, module: nn.Module, fullgraph: bool = False, planning: Planning | None = None) -> None:
         super().__init__()
         self._orig_mod = module
-        self.__dict__["_compiled_call"] = compile_function(module.__call__, fullgraph, debug)
+        self.__dict__["_compiled_call"] = compile_function(module.__call__, fullgraph, planning or Planning())
         self.__dict__["training"] = module.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -39,7 +40,7 @@ class OptimizedModule(nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.__dict__["_compiled_call"] = compile_function(self._orig_mod.__call__, False, False)
+        self.__dict__["_compiled_call"] = compile_function(self._orig_mod.__call__, False, Planning())
 
 
 def _attribute_of_original(self: OptimizedModule, name: str) -> Any:
