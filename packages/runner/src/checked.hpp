@@ -6,7 +6,7 @@
 
 #include "failure.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 constexpr int64_t largest_number = int64_t{1} << 62;
 
@@ -31,4 +31,4 @@ inline int64_t numel_of(std::span<const int64_t> sizes) {
   return count;
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -12,7 +12,7 @@
 #include "backend.hpp"
 #include "json.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 // Bytes in the archive that the programs of a file share.
 struct Stored {
@@ -99,4 +99,4 @@ std::string dtype_name(int32_t dtype);
 // Such as float32[8, 32].
 std::string shape_text(int32_t dtype, std::span<const int64_t> sizes);
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

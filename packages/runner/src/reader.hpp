@@ -5,7 +5,7 @@
 #include "program.hpp"
 #include "schemas.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 class ProgramReader {
  public:
@@ -48,4 +48,4 @@ class ProgramReader {
   Program& result_;
 };
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

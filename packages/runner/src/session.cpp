@@ -7,7 +7,7 @@
 
 #include "failure.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -176,4 +176,4 @@ std::span<const cr_tensor> Session::run(std::span<const cr_tensor> inputs) {
   return outputs;
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -9,7 +9,7 @@
 #include "host_services.hpp"
 #include "program.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 class Session {
  public:
@@ -44,4 +44,4 @@ class Session {
   std::vector<char> message_;
 };
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

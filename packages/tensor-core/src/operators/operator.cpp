@@ -563,14 +563,6 @@ PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t
   return invoke(self, arguments, count, names, {});
 }
 
-const Kernel& Call::kernel() const {
-  return op.kernel_table()[device.type];
-}
-
-const char* Call::name() const {
-  return op.schema.name.c_str();
-}
-
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments) {
   return owned(op.vectorcall(reinterpret_cast<PyObject*>(&op), arguments.begin(), arguments.size(), nullptr));
 }
