@@ -1,6 +1,8 @@
-// Arithmetic on the numbers of a file, which fails instead of wrapping around.
+// Arithmetic on the numbers of a file, which fails instead of wrapping around; bytes that are bools.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -29,6 +31,10 @@ inline int64_t numel_of(std::span<const int64_t> sizes) {
     if (size == 0) return 0;
   for (const int64_t size : sizes) count = product_of(count, size);
   return count;
+}
+
+inline bool are_bools(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte <= std::byte{1}; });
 }
 
 }  // namespace candelabra::runner

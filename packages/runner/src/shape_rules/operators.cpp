@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "call_checks.hpp"
 #include "candelabra/operator_rows.hpp"
 #include "failure.hpp"
 #include "shapes/shapes.hpp"
@@ -53,7 +54,7 @@ Parameter parameter_of(std::string_view text) {
   return made;
 }
 
-const OperatorRow& row_of(const std::string& name) {
+const OperatorRow& row_of(std::string_view name) {
   const auto* const found = std::ranges::lower_bound(operator_rows, name, {}, &OperatorRow::name);
   require(found != std::end(operator_rows) && found->name == name, "it calls the operator ", name.substr(0, 80),
           ", which is unknown here");
@@ -61,6 +62,10 @@ const OperatorRow& row_of(const std::string& name) {
 }
 
 }  // namespace
+
+bool overwrites_self(std::string_view operator_name) {
+  return row_of(operator_name).tags & tag_overwrites;
+}
 
 std::unique_ptr<Operator> operator_of(const Kernel& kernel) {
   const OperatorRow& row = row_of(kernel.name);
