@@ -368,7 +368,8 @@ void ProgramReader::check_bools() {
       if (!operand.is_read || operand.tensor->dtype != CB_BOOL || operand.bytes == 0) continue;
       const Buffer& buffer = result_.buffers[static_cast<size_t>(operand.buffer)];
       if (buffer.kind == Buffer::Kind::Stored) {
-        const std::span<const std::byte> held = shared_.stored[buffer.place].bytes.subspan(operand.offset, operand.bytes);
+        const std::span<const std::byte> held =
+            shared_.stored[buffer.place].bytes.subspan(operand.offset, operand.bytes);
         require(are_bools(held), "buffer ", operand.buffer, " has bools that are neither 0 nor 1");
       } else if (buffer.kind == Buffer::Kind::Input) {
         operand.needs_bool_check = result_.inputs[buffer.place].dtype != CB_BOOL;

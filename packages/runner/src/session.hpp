@@ -39,8 +39,8 @@ class Session {
   std::vector<Interface> interfaces_;
   Memory arena_;
   std::vector<std::span<std::byte>> memory_;  // of the arena and of what is stored
-  std::vector<Memory> copied_;            // inputs whose memory is not aligned, or which results are in
-  std::vector<const std::byte*> inputs_;  // of the run
+  std::vector<Memory> copied_;                // inputs whose memory is not aligned, or which results are in
+  std::vector<const std::byte*> inputs_;      // of the run
   Frame frame_;
   std::vector<char> message_;
 };

@@ -43,7 +43,8 @@ bool is_canonical(const cb_scalar& number) {
       return is_unsigned ? number.i < 0 && number.re == static_cast<double>(static_cast<uint64_t>(number.i))
                          : number.re == static_cast<double>(number.i) && number.im == 0;
     case CB_SCALAR_FLOAT:
-      return !is_unsigned && number.im == 0 && (number.i == 0 || static_cast<double>(number.i) == std::trunc(number.re));
+      return !is_unsigned && number.im == 0 &&
+             (number.i == 0 || static_cast<double>(number.i) == std::trunc(number.re));
     default:
       return !is_unsigned && number.i == 0;
   }
@@ -262,7 +263,8 @@ class CallCheck {
       case ArgumentKind::None:
         return value.kind == CB_NONE;
       case ArgumentKind::Tensor:
-        return made.tensor == read && is_same_layout(made.descriptor ? *made.descriptor : describe(*read), *value.as.tensor);
+        return made.tensor == read &&
+               is_same_layout(made.descriptor ? *made.descriptor : describe(*read), *value.as.tensor);
       case ArgumentKind::Number:
         return made.descriptor && is_same_layout(*made.descriptor, *value.as.tensor);
       case ArgumentKind::Tensors:
@@ -301,7 +303,8 @@ class CallCheck {
   void check_output(const Output& expected, size_t k) const {
     const cb_tensor& tensor = call_.outputs[k];
     const auto agrees = [&](bool holds) {
-      candelabra::check(holds, PyExc_ValueError, "output ", k, " is ", shape_text(tensor.dtype, {tensor.sizes, static_cast<size_t>(tensor.ndim)}),
+      candelabra::check(holds, PyExc_ValueError, "output ", k, " is ",
+                        shape_text(tensor.dtype, {tensor.sizes, static_cast<size_t>(tensor.ndim)}),
                         ", which the operator does not give for these arguments");
     };
     agrees(static_cast<int32_t>(expected.dtype) == tensor.dtype);
@@ -334,12 +337,14 @@ class CallCheck {
   // of the result depends on element i of the arguments alone.
   void check_aliases() {
     if (op_.returns_self)
-      require(call_.outputs.size() == 1 && is_self(0), "a call of ", op_.schema.name, " does not return what it changes");
+      require(call_.outputs.size() == 1 && is_self(0), "a call of ", op_.schema.name,
+              " does not return what it changes");
     std::map<int, std::vector<Access>> by_buffer;
     const auto note = [&](const cb_tensor& tensor, Access access) {
       if (tensor.flags & CB_TENSOR_NUMBER || tensor.numel == 0) return;
       if (access.is_written && !(op_.tags & tag_one_value))
-        require(!repeats_elements(*make(tensor)), "a call of ", op_.schema.name, " writes to elements that share memory");
+        require(!repeats_elements(*make(tensor)), "a call of ", op_.schema.name,
+                " writes to elements that share memory");
       access.tensor = &tensor;
       by_buffer[operands_.at(&tensor)->buffer].push_back(access);
     };

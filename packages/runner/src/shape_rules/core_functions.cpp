@@ -8,7 +8,8 @@
 namespace {
 
 PyTypeObject exception_type{"exception"};
-PyObject exceptions[5] = {{&exception_type}, {&exception_type}, {&exception_type}, {&exception_type}, {&exception_type}};
+PyObject exceptions[5] = {
+    {&exception_type}, {&exception_type}, {&exception_type}, {&exception_type}, {&exception_type}};
 
 }  // namespace
 
