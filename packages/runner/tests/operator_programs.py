@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -168,9 +169,11 @@ def programs(most: int, seed: int = 0) -> Iterator[Program]:
     """Yield programs of up to `most` calls of each operator."""
     for name in names():
         for text, arguments, keywords in samples(name, most, seed):
-            try:
-                found = program_of(text, OPERATORS[name], arguments, keywords)
-            except NotImplementedError:
-                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # as of var() of a single value
+                try:
+                    found = program_of(text, OPERATORS[name], arguments, keywords)
+                except NotImplementedError:
+                    continue
             if found is not None:
                 yield found
