@@ -17,7 +17,24 @@ from operator_programs import Program, programs
 _TENSOR, _TENSORS, _SCALAR, _INT, _FLOAT, _INTS, _FLOATS, _STRING = 1, 2, 3, 4, 5, 6, 7, 8
 _ITEMSIZES = (1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8, 1, 1, 1, 1, 1, 4)
 _INTEGERS = (0, 1, 2, 3, -1, -2, 7, 64, 1000, 1 << 31, -(1 << 31), (1 << 62) + 1, -(1 << 63), (1 << 63) - 1)
-_TEXTS = ("", "none", "mean", "sum", "max", "prod", "amin", "amax", "lstm", "gru", "relu", "floor", "trunc", "tanh", "bilinear", "reflect")
+_TEXTS = (
+    "",
+    "none",
+    "mean",
+    "sum",
+    "max",
+    "prod",
+    "amin",
+    "amax",
+    "lstm",
+    "gru",
+    "relu",
+    "floor",
+    "trunc",
+    "tanh",
+    "bilinear",
+    "reflect",
+)
 
 
 def roomy(program: Program) -> Program:

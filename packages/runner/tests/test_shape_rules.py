@@ -122,7 +122,7 @@ def _tensor(program, argument, call=0):
     (lambda p: _tensor(p, 1).__setitem__(slice(3, 5), [[], []]), "both arguments to linear need to be at least 1D"),
     (lambda p: p["calls"][0][2].__setitem__(1, p["calls"][0][2][0]),
      "The expanded size of the tensor (8) must match the existing size (64)"),
-    (lambda p: _tensor(p, 1, 2).__setitem__(3, [20, 32]), "mat1 and mat2 shapes cannot be multiplied (8x64 and 32x20)"),
+    (lambda p: _tensor(p, 1, 2).__setitem__(3, [10, 32]), "mat1 and mat2 shapes cannot be multiplied (8x64 and 32x10)"),
     (lambda p: p["calls"][1][1][0].__setitem__(3, [8, 32]), "output 0 is float32[8, 32], which the operator does not give"),
 ])  # fmt: skip
 def test_calls_whose_sizes_disagree(tmp_path, change, message):

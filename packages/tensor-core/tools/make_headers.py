@@ -252,7 +252,7 @@ def rows_header(rows: list[Row]) -> str:
         "namespace candelabra {\n\n"
         "struct OperatorRow {\n"
         "  std::string_view name;\n"
-        "  // Types and names, as in the schema: \"Tensor self, int? dim\". An argument that is changed has a !.\n"
+        '  // Types and names, as in the schema: "Tensor self, int? dim". An argument that is changed has a !.\n'
         "  std::string_view parameters;\n"
         "  std::string_view rule;  // of its shapes\n"
         "  uint32_t tags;          // those of candelabra.catalogue.declaration\n"
