@@ -14,7 +14,7 @@
 
 #include "failure.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -175,4 +175,4 @@ std::string_view Archive::verified_text(const std::string& name) const {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

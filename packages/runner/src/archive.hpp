@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 // A file mapped for reading; writes stay in this process.
 class MappedFile {
@@ -51,4 +51,4 @@ class Archive {
   std::unordered_map<std::string, Entry> entries_;
 };
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -15,7 +15,7 @@
 #include "failure.hpp"
 #include "host_services.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -162,4 +162,4 @@ Memory::~Memory() {
   backend_->table().deallocate(0, storage, allocation_.bytes);
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -9,7 +9,7 @@
 
 #include "candelabra/backend.h"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 class Backend {
   struct Opened {};
@@ -52,4 +52,4 @@ class Memory {
   cb_allocation allocation_{};
 };
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

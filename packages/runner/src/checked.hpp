@@ -1,12 +1,14 @@
-// Arithmetic on the numbers of a file, which fails instead of wrapping around.
+// Arithmetic on the numbers of a file, which fails instead of wrapping around; bytes that are bools.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "failure.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 constexpr int64_t largest_number = int64_t{1} << 62;
 
@@ -31,4 +33,8 @@ inline int64_t numel_of(std::span<const int64_t> sizes) {
   return count;
 }
 
-}  // namespace candelabra::run
+inline bool are_bools(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte <= std::byte{1}; });
+}
+
+}  // namespace candelabra::runner

@@ -8,7 +8,7 @@
 
 #include "candelabra_run.h"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 class Failure : public std::runtime_error {
  public:
@@ -38,4 +38,4 @@ void require(bool holds, const Parts&... parts) {
     fail(CR_FILE_ERROR, parts...);
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -5,7 +5,7 @@
 
 #include "backend.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 // A call with the temporary memory that its kernel has asked for. The call is the first member,
 // from which the services find the rest.
@@ -17,4 +17,4 @@ struct Frame {
 
 const cb_host& host_services();
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -11,10 +11,10 @@
 
 struct cr_program {
   cr_program(const std::string& path, const cr_options& options) : session(path, options) {}
-  candelabra::run::Session session;
+  candelabra::runner::Session session;
 };
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -53,9 +53,9 @@ cr_options read_options(const cr_options* given) {
 
 }  // namespace
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner
 
-using namespace candelabra::run;
+using namespace candelabra::runner;
 
 extern "C" {
 

@@ -6,7 +6,7 @@
 
 #include "failure.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 // A parser by recursive descent.
 class JsonParser {
@@ -244,4 +244,4 @@ const Json& Json::required_entry(std::string_view name) const {
   return *found;
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 class Json {
  public:
@@ -41,4 +41,4 @@ class Json {
   std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
 };
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

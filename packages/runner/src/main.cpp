@@ -13,7 +13,7 @@
 #include "npy_files.hpp"
 #include "program.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -176,8 +176,8 @@ int run_command(const std::vector<std::string>& words) {
 
 }  // namespace
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner
 
 int main(int count, char** words) {
-  return candelabra::run::run_command({words + 1, words + count});
+  return candelabra::runner::run_command({words + 1, words + count});
 }

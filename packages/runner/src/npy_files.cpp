@@ -16,7 +16,7 @@
 #include "failure.hpp"
 #include "program.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -153,4 +153,4 @@ void write_npy(const std::string& path, const cr_tensor& tensor) {
   if (std::fflush(file.get()) != 0) fail(CR_INPUT_ERROR, path, ": ", std::strerror(errno));
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -9,7 +9,7 @@
 
 #include "candelabra_run.h"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 struct Array {
   int32_t dtype = CR_FLOAT32;
@@ -26,4 +26,4 @@ struct Array {
 Array read_npy(const std::string& path);
 void write_npy(const std::string& path, const cr_tensor& tensor);
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -7,7 +7,7 @@
 #include "checked.hpp"
 #include "reader.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -88,4 +88,4 @@ void read_programs(const Json& description, const Archive& archive, const Backen
   require(!result.programs.empty(), "it has no programs");
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

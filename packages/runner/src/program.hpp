@@ -12,7 +12,7 @@
 #include "backend.hpp"
 #include "json.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 // Bytes in the archive that the programs of a file share.
 struct Stored {
@@ -44,6 +44,10 @@ struct Buffer {
   uint64_t place = 0;         // in the arena, among the arguments, or among what is stored
   int first = -1, last = -1;  // the calls that use it
   bool is_written = false;
+  // In the arena: the call that uses it first does not write all of it. It is zeros until then.
+  bool begins_with_zeros = false;
+  // Something else than bools is written to it.
+  bool has_others = false;
   bool may_be_written() const { return kind == Kind::Arena || kind == Kind::Changed; }
 };
 
@@ -51,7 +55,10 @@ struct Buffer {
 struct Operand {
   cb_tensor* tensor;
   int buffer;
-  uint64_t offset;
+  uint64_t offset, bytes;
+  bool is_read = false;
+  // Kernels rely on bools that are 0 or 1, and this memory may hold others when they are read.
+  bool needs_bool_check = false;
 };
 
 struct Range {
@@ -67,6 +74,7 @@ struct Call {
   std::vector<cb_value> arguments;
   std::vector<int> argument_buffers;  // of each argument that is a tensor; else -1
   std::vector<Operand> operands;
+  std::vector<int> zeroed;  // buffers that are filled with zeros before
   // Of Copy and Fill.
   Range to, from;
   uint64_t bytes = 0;
@@ -99,4 +107,4 @@ std::string dtype_name(int32_t dtype);
 // Such as float32[8, 32].
 std::string shape_text(int32_t dtype, std::span<const int64_t> sizes);
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -6,14 +6,17 @@
 #include <map>
 #include <new>
 
+#include "call_checks.hpp"
 #include "checked.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
 constexpr int64_t most_dimensions = 64;
 constexpr int64_t most_bytes = int64_t{1} << 47;
+// Kernels multiply strides by the size of an element, even those of a size of 1.
+constexpr int64_t largest_stride = int64_t{1} << 56;
 
 bool is_file_name(const std::string& name) {
   return !name.empty() && name.size() <= 200 && std::ranges::all_of(name, [](unsigned char c) {
@@ -63,6 +66,7 @@ void ProgramReader::read() {
   for (const Json& one : source_.required_entry("calls").array("calls")) read_call(one);
   check_outputs();
   check_arena();
+  check_bools();
 }
 
 // [name, dtype, sizes, buffer], and of an output the offset in the buffer.
@@ -127,25 +131,30 @@ void ProgramReader::read_call(const Json& one) {
 void ProgramReader::read_copy(const Json::Array& parts, Call& call) {
   call.kind = Call::Kind::Copy;
   call.bytes = static_cast<uint64_t>(parts[5].integer("the size of a copy", 0, most_bytes));
-  call.from = read_range(parts[3], parts[4], call.bytes, Use::Read);
-  call.to = read_range(parts[1], parts[2], call.bytes, Use::Written);
+  call.from = read_range(parts[3], parts[4], call.bytes, Use::Read, true);
+  call.to = read_range(parts[1], parts[2], call.bytes, Use::Written, true);
+  result_.buffers[static_cast<size_t>(call.to.buffer)].has_others = true;
 }
 
 void ProgramReader::read_fill(const Json::Array& parts, Call& call) {
   call.kind = Call::Kind::Fill;
   call.bytes = static_cast<uint64_t>(parts[3].integer("the size of a fill", 0, most_bytes));
-  call.to = read_range(parts[1], parts[2], call.bytes, Use::Written);
+  call.to = read_range(parts[1], parts[2], call.bytes, Use::Written, true);
   const Json::Array& pattern = parts[4].array("a pattern", sizeof call.pattern);
   for (size_t k = 0; k < sizeof call.pattern; ++k)
     call.pattern[k] = static_cast<uint8_t>(pattern[k].integer("a pattern", 0, 255));
+  Buffer& buffer = result_.buffers[static_cast<size_t>(call.to.buffer)];
+  buffer.has_others = buffer.has_others || std::ranges::any_of(call.pattern, [](uint8_t byte) { return byte > 1; });
 }
 
-Range ProgramReader::read_range(const Json& buffer, const Json& offset, uint64_t bytes, Use use) {
+Range ProgramReader::read_range(const Json& buffer, const Json& offset, uint64_t bytes, Use use, bool is_dense) {
   const auto number = static_cast<int>(buffer.integer("a buffer", 0, static_cast<int64_t>(result_.buffers.size()) - 1));
   const Buffer& found = result_.buffers[static_cast<size_t>(number)];
   const auto at = static_cast<uint64_t>(offset.integer("an offset", 0, most_bytes));
+  this->use(number, use, is_dense && bytes == found.bytes);
+  // A tensor without elements may begin beyond the end.
+  if (bytes == 0) return {number, 0};
   require(at <= found.bytes && bytes <= found.bytes - at, "a call reaches beyond buffer ", number);
-  this->use(number, use);
   return {number, at};
 }
 
@@ -157,13 +166,15 @@ void ProgramReader::read_kernel(const Json::Array& parts, Call& call) {
   for (const Json& one : outputs) call.outputs.push_back(read_tensor(one));
   for (size_t i = 0; i < arguments.size(); ++i) {
     const size_t before = call.operands.size();
-    call.arguments.push_back(read_argument(arguments[i], call, schema.changes(i) ? Use::Written : Use::Read));
+    const Use changed = i == 0 && overwrites_self(schema.name) ? Use::Written : Use::Changed;
+    call.arguments.push_back(read_argument(arguments[i], call, schema.changes(i) ? changed : Use::Read));
     const bool is_tensor = call.arguments.back().kind == CB_TENSOR && call.operands.size() > before;
     call.argument_buffers.push_back(is_tensor ? call.operands.back().buffer : -1);
   }
   check_arguments(schema, call.arguments, call.outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) place(&call.outputs[k], outputs[k], call, Use::Written);
   check_dtypes(call);
+  check_call(shared_.kernels[static_cast<size_t>(call.kernel)], call, result_);
 }
 
 // [buffer, offset, dtype, sizes, strides]: all but the place.
@@ -174,7 +185,7 @@ cb_tensor ProgramReader::read_tensor(const Json& one) {
   cb_tensor made{};
   made.dtype = read_dtype(parts[2]);
   const std::vector<int64_t> sizes = read_integers(parts[3], "a size", 0, largest_number);
-  const std::vector<int64_t> strides = read_integers(parts[4], "a stride", 0, largest_number);
+  const std::vector<int64_t> strides = read_integers(parts[4], "a stride", 0, largest_stride);
   require(sizes.size() <= most_dimensions && sizes.size() == strides.size(), "a tensor of ", sizes.size(),
           " sizes and ", strides.size(), " strides");
   made.ndim = static_cast<int32_t>(sizes.size());
@@ -217,9 +228,12 @@ void ProgramReader::place(cb_tensor* tensor, const Json& one, Call& call, Use us
   const auto itemsize = static_cast<int64_t>(cb_dtype_size(tensor->dtype));
   const int64_t bytes = tensor->numel > 0 ? product_of(sum_of(last, 1), itemsize) : 0;
   const Json::Array& parts = one.array("a tensor");
-  const Range range = read_range(parts[0], parts[1], static_cast<uint64_t>(bytes), use);
+  const bool is_dense = bytes == product_of(tensor->numel, itemsize);
+  const Range range = read_range(parts[0], parts[1], static_cast<uint64_t>(bytes), use, is_dense);
   require(range.offset % static_cast<uint64_t>(itemsize) == 0, "a tensor is not aligned");
-  call.operands.push_back({tensor, range.buffer, range.offset});
+  call.operands.push_back({tensor, range.buffer, range.offset, static_cast<uint64_t>(bytes), use != Use::Written});
+  Buffer& buffer = result_.buffers[static_cast<size_t>(range.buffer)];
+  buffer.has_others = buffer.has_others || (use != Use::Read && bytes > 0 && tensor->dtype != CB_BOOL);
 }
 
 // [kind, what it holds...], the kinds of enum cb_value_kind
@@ -299,10 +313,15 @@ void ProgramReader::read_scalar(const Json::Array& parts, cb_value& value) {
   value.as.scalar = scalar;
 }
 
-void ProgramReader::use(int number, Use use) {
+void ProgramReader::use(int number, Use use, bool is_covered) {
   Buffer& buffer = result_.buffers[static_cast<size_t>(number)];
   const int at = static_cast<int>(result_.calls.size()) - 1;
-  if (buffer.first < 0) buffer.first = at;
+  if (buffer.first < 0) {
+    buffer.first = at;
+    // What was in this memory before is nobody's business, and no bool.
+    buffer.begins_with_zeros = buffer.kind == Buffer::Kind::Arena && !(use == Use::Written && is_covered);
+    if (buffer.begins_with_zeros) result_.calls.back().zeroed.push_back(number);
+  }
   buffer.last = at;
   if (use == Use::Read) return;
   require(buffer.may_be_written(), "a call writes to buffer ", number, ", which must not change");
@@ -341,6 +360,25 @@ void ProgramReader::check_outputs() {
   }
 }
 
+// Bools of arguments are checked when they are given, and stored ones that do not change are checked
+// here. What kernels have written as bools are bools.
+void ProgramReader::check_bools() {
+  for (Call& call : result_.calls)
+    for (Operand& operand : call.operands) {
+      if (!operand.is_read || operand.tensor->dtype != CB_BOOL || operand.bytes == 0) continue;
+      const Buffer& buffer = result_.buffers[static_cast<size_t>(operand.buffer)];
+      if (buffer.kind == Buffer::Kind::Stored) {
+        const std::span<const std::byte> held =
+            shared_.stored[buffer.place].bytes.subspan(operand.offset, operand.bytes);
+        require(are_bools(held), "buffer ", operand.buffer, " has bools that are neither 0 nor 1");
+      } else if (buffer.kind == Buffer::Kind::Input) {
+        operand.needs_bool_check = result_.inputs[buffer.place].dtype != CB_BOOL;
+      } else {
+        operand.needs_bool_check = buffer.kind == Buffer::Kind::Changed || buffer.has_others;
+      }
+    }
+}
+
 // No two buffers that are in use at the same time overlap.
 void ProgramReader::check_arena() const {
   std::vector<const Buffer*> begins, ends;
@@ -362,4 +400,4 @@ void ProgramReader::check_arena() const {
   }
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -1,11 +1,10 @@
-// Reads one program of a file, and checks everything that its kernels rely on but the sense of
-// their arguments together.
+// Reads one program of a file, and checks everything that its kernels rely on.
 #pragma once
 
 #include "program.hpp"
 #include "schemas.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 class ProgramReader {
  public:
@@ -15,7 +14,7 @@ class ProgramReader {
 
  private:
   // What a tensor of a call is used for.
-  enum class Use : uint8_t { Read, Written };
+  enum class Use : uint8_t { Read, Changed, Written };
 
   void read_described(const Json& one, bool is_input);
   void read_buffer(const Json& one);
@@ -30,11 +29,13 @@ class ProgramReader {
   cb_value read_argument(const Json& one, Call& call, Use use);
   void read_tensors(const Json& one, Call& call, Use use, cb_value& value);
   void read_scalar(const Json::Array& parts, cb_value& value);
-  Range read_range(const Json& buffer, const Json& offset, uint64_t bytes, Use use);
-  void use(int buffer, Use use);
+  // `is_dense`: a write reaches each of the bytes.
+  Range read_range(const Json& buffer, const Json& offset, uint64_t bytes, Use use, bool is_dense);
+  void use(int buffer, Use use, bool is_covered);
   void check_dtypes(const Call& call) const;
   void check_outputs();
   void check_arena() const;
+  void check_bools();
 
   std::vector<int64_t> read_integers(const Json& one, std::string_view what, int64_t least, int64_t most) const;
   int32_t read_dtype(const Json& one) const;
@@ -48,4 +49,4 @@ class ProgramReader {
   Program& result_;
 };
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

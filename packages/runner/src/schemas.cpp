@@ -5,7 +5,7 @@
 
 #include "failure.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -70,4 +70,4 @@ void check_arguments(const Schema& schema, const std::vector<cb_value>& argument
             " is of another kind");
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -8,7 +8,7 @@
 
 #include "candelabra/backend.h"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 struct Schema {
   std::string_view name;
@@ -27,4 +27,4 @@ const Schema& schema_of(std::string_view operator_name);
 // Throws Failure if a kernel would not find what it reads.
 void check_arguments(const Schema& schema, const std::vector<cb_value>& arguments, size_t outputs);
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

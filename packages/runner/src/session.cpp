@@ -5,9 +5,11 @@
 #include <cstring>
 #include <iterator>
 
+#include "checked.hpp"
 #include "failure.hpp"
+#include "operand_guard.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 namespace {
 
@@ -40,8 +42,7 @@ bool fits(const Described& expected, const cr_tensor& given) {
 
 // Kernels rely on bools that are 0 or 1.
 void check_bools(const Described& expected, const cr_tensor& given) {
-  const auto* const bytes = static_cast<const uint8_t*>(given.data);
-  if (expected.dtype == CB_BOOL && std::any_of(bytes, bytes + expected.bytes, [](uint8_t byte) { return byte > 1; }))
+  if (expected.dtype == CB_BOOL && !are_bools({static_cast<const std::byte*>(given.data), expected.bytes}))
     fail(CR_INPUT_ERROR, "argument ", expected.name, " has bools that are neither 0 nor 1");
 }
 
@@ -66,6 +67,8 @@ Session::Session(const std::string& path, const cr_options& options) : archive_(
   if (reinterpret_cast<uintptr_t>(arena_.address()) % alignment != 0)
     fail(CR_BACKEND_ERROR, backend_->path(), " allocates memory at addresses that are no multiples of 64");
   frame_.backend = backend_;
+  memory_.emplace_back(arena_.address(), most);
+  for (const Stored& stored : programs_.stored) memory_.push_back(stored.bytes);
 }
 
 cr_signature Session::signature(size_t index) const {
@@ -118,9 +121,14 @@ std::byte* Session::base_of(const Buffer& buffer) const {
 
 void Session::execute_kernel(const Program& program, Call& call) {
   const Kernel& kernel = programs_.kernels[static_cast<size_t>(call.kernel)];
+  const OperandGuard guard(memory_);
   for (const Operand& operand : call.operands) {
     std::byte* const base = base_of(program.buffers[static_cast<size_t>(operand.buffer)]);
-    operand.tensor->data = base ? base + operand.offset : nullptr;
+    std::byte* const data = base ? base + operand.offset : nullptr;
+    guard.allow(data, operand.bytes);
+    if (operand.needs_bool_check && !are_bools({data, operand.bytes}))
+      fail(CR_KERNEL_ERROR, kernel.name, "(): an argument has bools that are neither 0 nor 1");
+    operand.tensor->data = data;
     operand.tensor->offset = operand.offset;
     operand.tensor->memory_kind = CB_MEMORY_IMPORTED;
   }
@@ -150,6 +158,10 @@ void Session::execute_kernel(const Program& program, Call& call) {
 }
 
 void Session::execute(const Program& program, Call& call) {
+  for (const int number : call.zeroed) {
+    const Buffer& buffer = program.buffers[static_cast<size_t>(number)];
+    std::memset(base_of(buffer), 0, buffer.bytes);
+  }
   if (call.kind == Call::Kind::Kernel) return execute_kernel(program, call);
   std::byte* const to = base_of(program.buffers[static_cast<size_t>(call.to.buffer)]) + call.to.offset;
   if (call.kind == Call::Kind::Copy) {
@@ -176,4 +188,4 @@ std::span<const cr_tensor> Session::run(std::span<const cr_tensor> inputs) {
   return outputs;
 }
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

@@ -9,7 +9,7 @@
 #include "host_services.hpp"
 #include "program.hpp"
 
-namespace candelabra::run {
+namespace candelabra::runner {
 
 class Session {
  public:
@@ -38,10 +38,11 @@ class Session {
   Programs programs_;
   std::vector<Interface> interfaces_;
   Memory arena_;
-  std::vector<Memory> copied_;            // inputs whose memory is not aligned, or which results are in
-  std::vector<const std::byte*> inputs_;  // of the run
+  std::vector<std::span<std::byte>> memory_;  // of the arena and of what is stored
+  std::vector<Memory> copied_;                // inputs whose memory is not aligned, or which results are in
+  std::vector<const std::byte*> inputs_;      // of the run
   Frame frame_;
   std::vector<char> message_;
 };
 
-}  // namespace candelabra::run
+}  // namespace candelabra::runner

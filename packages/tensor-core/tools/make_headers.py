@@ -7,6 +7,7 @@
 - ``FOLDER/candelabra/positions.hpp``: for each operator a namespace with the positions of its
   arguments, for shape rules.
 - ``FOLDER/candelabra/positions.h``: the same positions as C99 enumerators, for kernels in C.
+- ``FOLDER/candelabra/operator_rows.hpp``: the rows themselves, for hosts without Python.
 
 Files whose text would stay the same are left alone, so that nothing is compiled again.
 ``--with-headers`` also copies the headers of ``include/``: FOLDER is then all that a backend is
@@ -89,6 +90,9 @@ class Row:
     name: str
     family: str
     schema: str
+    shape: str
+    tags: int
+    refuses: tuple[str, ...]
     numbers: bool
     arguments: tuple[Argument, ...]
     words: tuple[str, ...]  #: of the name, lower case: ``("fused", "adam")``
@@ -158,6 +162,9 @@ def read_catalogue() -> list[Row]:
                 name,
                 families[name],
                 schema,
+                declaration.FACTS[name].shape,
+                tags,
+                declaration.FACTS[name].refuses,
                 bool(tags & declaration.NUMBERS),
                 parse_arguments(schema, declaration.FACTS[name].kernel_types),
                 words,
@@ -233,6 +240,38 @@ def c_header(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+CATEGORIES = ("bool", "integer", "float", "complex")
+
+
+def rows_header(rows: list[Row]) -> str:
+    """Return ``operator_rows.hpp``."""
+    guard = "CANDELABRA_OPERATOR_ROWS_HPP"
+    lines = [
+        f"{HEAD}// The rows of the catalogue, for hosts without Python that check the calls of kernels.\n"
+        f"#ifndef {guard}\n#define {guard}\n\n#include <cstdint>\n#include <string_view>\n\n"
+        "namespace candelabra {\n\n"
+        "struct OperatorRow {\n"
+        "  std::string_view name;\n"
+        '  // Types and names, as in the schema: "Tensor self, int? dim". An argument that is changed has a !.\n'
+        "  std::string_view parameters;\n"
+        "  std::string_view rule;  // of its shapes\n"
+        "  uint32_t tags;          // those of candelabra.catalogue.declaration\n"
+        "  uint32_t refused;       // mask: the categories of dtypes that it refuses, of enum cb_scalar_kind\n"
+        "};\n\n"
+        "// Sorted by name.\n"
+        "inline constexpr OperatorRow operator_rows[] = {"
+    ]
+    for row in sorted(rows, key=lambda one: one.name):
+        parameters = ", ".join(
+            f"{re.sub(r'[0-9]+', '', one.type)}{'!' if one.mutated else ''} {one.name}"
+            for one in parse(row.schema).parameters
+        )
+        refused = sum(1 << CATEGORIES.index(category) for category in row.refuses)
+        lines.append(f'    {{"{row.name}", "{parameters}", "{row.shape}", {row.tags}, {refused}}},')
+    lines.append(f"}};\n\n}}  // namespace candelabra\n\n#endif  // {guard}\n")
+    return "\n".join(lines)
+
+
 def headers(rows: list[Row]) -> dict[str, str]:
     """Return the text of every generated header, by its path below ``candelabra/``."""
     structs: dict[str, str] = {}
@@ -243,7 +282,11 @@ def headers(rows: list[Row]) -> dict[str, str]:
             )
     families = {row.family: [other for other in rows if other.family == row.family] for row in rows}
     texts = {f"arguments/{family}.hpp": arguments_header(family, members) for family, members in families.items()}
-    return texts | {"positions.hpp": positions_header(rows), "positions.h": c_header(rows)}
+    return texts | {
+        "positions.hpp": positions_header(rows),
+        "positions.h": c_header(rows),
+        "operator_rows.hpp": rows_header(rows),
+    }
 
 
 def write_headers(folder: Path, with_headers: bool) -> None:

@@ -219,16 +219,6 @@ def test_other_objects_for_the_same_memory():
     assert exported(function, candelabra.ones(3))(x).equal(function(x))
 
 
-def test_transformations_and_autocasting_are_refused():
-    def cast(x):
-        with candelabra.autocast("cpu", dtype=candelabra.bfloat16):
-            return x @ x.t()
-
-    for function in (cast, lambda x: candelabra.vmap(lambda row: row * 2)(x)):
-        with pytest.raises(ExportError, match=r"test_exporting.py:\d+\) is called under autocast, vmap"):
-            export(Of(function), (candelabra.ones(3, 4),))
-
-
 def test_checks_of_values_are_no_part_of_a_program():
     loss = nn.BCELoss()
     x, y = candelabra.rand(3), candelabra.rand(3)

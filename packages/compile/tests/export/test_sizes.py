@@ -100,3 +100,50 @@ def test_formulas():
     assert Size(((0, 0), (1, 0)), 2, 5, 1).evaluate(shape_of) == 9
     assert Size(((0, 0),), 1, 2, 0, rounds_up=True).evaluate(shape_of) == 4
     assert type(Size(((0, 1),), is_float=True).evaluate(shape_of)) is float
+
+
+class Variadic(nn.Module):
+    def forward(self, x, *others, scale=None, **more):
+        for one in (*others, *more.values()):
+            x = x + one
+        return x if scale is None else x * scale
+
+
+@pytest.mark.parametrize("form", ["by name", "in order", "flat"])
+def test_sizes_of_variadic_arguments(form):
+    rows = {0: Dim("rows", max=64)}
+    x = candelabra.ones(5, 4)
+    entries = {"by name": {"x": rows, "others": (rows, rows)}, "in order": (rows, (rows, rows)), "flat": (rows,) * 3}
+    module = export(Variadic(), (x, x, x), dynamic_shapes=entries[form]).module()
+    y = candelabra.randn(7, 4)
+    assert module(y, y, y).equal(y + y + y)
+
+
+def test_sizes_of_variadic_keywords():
+    rows = {0: Dim("rows", max=64)}
+    x = candelabra.ones(5, 4)
+    entries = {"x": rows, "others": (rows,), "scale": rows, "more": {"z": rows}}
+    module = export(Variadic(), (x, x), {"scale": x, "z": x}, dynamic_shapes=entries).module()
+    y = candelabra.randn(7, 4)
+    assert module(y, y, scale=y, z=y).equal(3 * y * y)
+    with pytest.raises(ExportError, match=r"dynamic_shapes has 2 entries for the 1 arguments \['others_0'\]"):
+        export(Variadic(), (x, x), dynamic_shapes={"x": rows, "others": (rows, rows)})
+
+
+def test_dynamic_sizes_that_have_to_be_equal_are_one():
+    class Sum(nn.Module):
+        def forward(self, x, y):
+            return x + y
+
+    class Product(nn.Module):
+        def forward(self, x, y):
+            return x.sum() * y
+
+    x = candelabra.ones(5, 4)
+    sizes = {"x": {0: Dim.DYNAMIC}, "y": {0: Dim.DYNAMIC}}
+    module = export(Sum(), (x, x), dynamic_shapes=sizes).module()
+    y = candelabra.randn(7, 4)
+    assert module(y, y).equal(y + y)
+    with pytest.raises(RuntimeError, match="dimension 0 of argument y is 5, but must be d0_0, with d0_0 = 7 elsewhere"):
+        module(y, x)
+    assert export(Product(), (x, x), dynamic_shapes=sizes).module()(y, x).equal(y.sum() * x)

@@ -1,4 +1,4 @@
-// The operations by which a shape rule changes the arguments of a call before the kernel sees them.
+// What shape rules do with a call: they change its arguments before the kernel sees them.
 #include "dispatch/call.hpp"
 
 #include "operators/operator.hpp"
@@ -32,6 +32,14 @@ cb_tensor describe(const TensorObject& tensor) {
   result.offset = static_cast<uint64_t>(tensor.offset * itemsize(tensor.dtype));
   result.memory_kind = storage.kind;
   return result;
+}
+
+const Kernel& Call::kernel() const {
+  return op.kernel_table()[device.type];
+}
+
+const char* Call::name() const {
+  return op.schema.name.c_str();
 }
 
 void Call::raise_not_tensor(int i) const {

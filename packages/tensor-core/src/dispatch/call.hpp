@@ -189,7 +189,7 @@ struct ShapeRuleEntry {
   // Kernels compute element i of the result from element i of the inputs.
   bool elementwise = false;
 };
-const ShapeRuleEntry* find_shape_rule(std::string_view name);  // null if there is none (shapes/registry.cpp)
+const ShapeRuleEntry* find_shape_rule(std::string_view name);  // null if there is none (shapes/results/)
 
 // Sets call.device and checks that all tensors are on it. If the operator accepts numbers, a 0-dim
 // tensor in host memory becomes a Number.

@@ -258,9 +258,14 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   const bool record = manner.record;
   Given given;
   collect(op, given, arguments, count, names);
-  // The functorch layers are above the classes that compute operators: these see plain batches.
-  if (manner.overridable && !(dispatch_hook() && any_tensor(given, op.schema.parameters.size(), is_wrapper)))
-      [[unlikely]] {
+  PyObject* const hook = dispatch_hook();
+  // Autocast and the functorch layers are above the modes and classes that compute operators: these
+  // see cast arguments and plain batches.
+  if (manner.overridable) [[unlikely]] {
+    if (hook) {
+      Ref<> result = call_dispatch_hook(hook, op, given, record);
+      if (result.get() != Py_NotImplemented) return result;
+    }
     if (std::optional<Ref<>> result = dispatch_overridable(op, given, record)) return *std::move(result);
   }
   Call call(op);
@@ -268,8 +273,8 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   call.generator = given.generator;
   bool requires_grad = parse(call, given);
   if (manner.fast_path) manner.fast_path->check(call);
-  if (PyObject* function = dispatch_hook()) [[unlikely]] {
-    Ref<> result = call_dispatch_hook(function, op, given, record);
+  if (hook && !manner.overridable) [[unlikely]] {
+    Ref<> result = call_dispatch_hook(hook, op, given, record);
     if (result.get() != Py_NotImplemented) return result;
   }
   if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
@@ -564,14 +569,6 @@ PyObject* operator_vectorcall(PyObject* self, PyObject* const* arguments, size_t
   if (may_be_overridden(arguments, names ? count + PyTuple_GET_SIZE(names) : count)) [[unlikely]]
     return call_overridden(self, arguments, count, names);
   return invoke(self, arguments, count, names, {});
-}
-
-const Kernel& Call::kernel() const {
-  return op.kernel_table()[device.type];
-}
-
-const char* Call::name() const {
-  return op.schema.name.c_str();
 }
 
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments) {

@@ -1,11 +1,17 @@
-// All shape rules. A catalogue row names its rule; registry.cpp maps the names to these functions.
+// All shape rules. A catalogue row names its rule; registry.cpp and results/registry.cpp map the
+// names to these functions.
 #pragma once
 
 #include "dispatch/call.hpp"
 
+namespace candelabra {
+// Null if there is none; the rules in results/ are no kernels'.
+const ShapeRuleEntry* find_kernel_rule(std::string_view name);
+}  // namespace candelabra
+
 namespace candelabra::shapes {
 
-// creation.cpp
+// results/creation.cpp
 void empty(Call& call);
 void empty_factory(Call& call);
 void zeros(Call& call);
@@ -19,12 +25,16 @@ void full_like(Call& call);
 bool fill_uninitialized_memory();
 void set_fill_uninitialized_memory(bool fills);
 void empty_strided(Call& call);
+
+// ranges.cpp
 void arange(Call& call);
 void linspace(Call& call);
 void tril_triu_indices(Call& call);
 
 // copying.cpp
 void copy_(Call& call);
+
+// results/copying.cpp
 void clone(Call& call);
 void to_copy(Call& call);
 void to(Call& call);
@@ -60,8 +70,10 @@ void gelu(Call& call);
 void activation_backward(Call& call);
 void gelu_backward(Call& call);
 
-// custom.cpp
+// results/custom.cpp
 void custom(Call& call);
+
+// formula.cpp
 void formula(Call& call);
 void formula_float(Call& call);
 
@@ -92,7 +104,7 @@ void kthvalue_index(Call& call);
 void mode_index(Call& call);
 void histc(Call& call);
 
-// views.cpp
+// results/views.cpp
 void view(Call& call);
 void reshape(Call& call);
 void split(Call& call);

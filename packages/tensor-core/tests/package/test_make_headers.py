@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from candelabra.catalogue import FAMILIES, OPERATORS
+from candelabra.catalogue.declaration import FACTS
 
 TOOL = Path(__file__).parents[2] / "tools" / "make_headers.py"
 
@@ -141,7 +142,7 @@ def test_parse_arguments_refuses_what_it_cannot_read(tool, parameters):
 def row(tool, schema: str, family: str = "made_up", numbers: bool = False):
     name = schema[: schema.index("(")]
     words = tuple(word for word in name.split("_") if word)
-    return tool.Row(name, family, schema, numbers, tool.parse_arguments(schema), words)
+    return tool.Row(name, family, schema, "formula", 0, (), numbers, tool.parse_arguments(schema), words)
 
 
 def test_reserved_words_get_an_underscore(tool):
@@ -168,6 +169,20 @@ def test_arguments_that_no_kernel_sees_have_positions_only(tool):
     assert f"call.ints({0})" in texts["arguments/made_up.hpp"]
     assert "device;" not in texts["arguments/made_up.hpp"]
     assert "struct Move" not in texts["arguments/made_up.hpp"]
+
+
+def test_rows_are_those_of_the_catalogue(generated):
+    text = (generated / "operator_rows.hpp").read_text()
+    written = re.findall(r'^    \{"(\w+)", "(.*)", "(\w+)", (\d+), (\d+)\},$', text, re.M)
+    assert [name for name, *_ in written] == sorted(OPERATORS)
+    for name, parameters, rule, tags, refused in written:
+        operator, facts = OPERATORS[name], FACTS[name]
+        assert [one.rpartition(" ")[2] for one in parameters.split(", ") if one] == list(operator.parameters)
+        assert [one.partition(" ")[0].endswith("!") for one in parameters.split(", ") if one] == [
+            "!" in kind for kind in operator.parameter_types
+        ]
+        assert (rule, int(tags)) == (facts.shape, operator.tags)
+        assert int(refused).bit_count() == len(facts.refuses)
 
 
 def test_collisions_of_names_raise(tool):

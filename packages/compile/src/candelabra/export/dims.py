@@ -110,6 +110,8 @@ class Shapes(NamedTuple):
     example: dict[str, int]
     #: Those that become fixed sizes if the program does not work with others.
     optional: set[str]
+    #: Those of ``Dim.DYNAMIC``: equal ones become one if the program does not work without.
+    joinable: set[str]
 
 
 def read_shapes(arguments: dict[str, Any], leaves: list[Any], specification: Any) -> Shapes:
@@ -129,7 +131,7 @@ def read_shapes(arguments: dict[str, Any], leaves: list[Any], specification: Any
     ExportError
         If it does not fit the arguments.
     """
-    shapes = Shapes([{} for _ in leaves], {}, {}, set())
+    shapes = Shapes([{} for _ in leaves], {}, {}, set(), set())
     if specification is None:
         return shapes
     if isinstance(specification, list | tuple):
@@ -198,8 +200,7 @@ def _take(shapes: Shapes, leaf: int, dim: int, size: int, wanted: Any, name: str
     if isinstance(wanted, _Hint):
         symbol = Symbol(f"s{size}", 0, None) if wanted is Dim.AUTO else Symbol(f"d{leaf}_{dim}", 0, None)
         scaled, value = Scaled(symbol.name), size
-        if wanted is Dim.AUTO:
-            shapes.optional.add(symbol.name)
+        (shapes.optional if wanted is Dim.AUTO else shapes.joinable).add(symbol.name)
     elif isinstance(wanted, Dim):
         symbol = Symbol(wanted.__name__, wanted.min, wanted.max)
         scaled = Scaled(symbol.name, wanted.factor, wanted.offset)

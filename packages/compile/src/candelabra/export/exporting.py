@@ -96,7 +96,7 @@ def exported_graph(
     arguments = dict(zip(names, args, strict=True)) | kwargs
     leaves, spec = pytree.tree_flatten((args, kwargs))
     recorder = _Exporter(function, module, leaves, spec, keeps_values)
-    shapes = read_shapes(arguments, leaves, dynamic_shapes)
+    shapes = read_shapes(arguments, leaves, _by_argument(signature, names, kwargs, dynamic_shapes))
     recording, shapes = _record_optional(recorder, shapes)
     paths = pytree.tree_leaves_with_path(arguments)
     remove_dead(recording)
@@ -131,7 +131,34 @@ def _record_optional(exporter: _Exporter, shapes: Shapes) -> tuple[Recording, Sh
         except ExportError:
             continue
     rest = _without(shapes, shapes.optional)
-    return exporter.record_all(rest), rest
+    try:
+        return exporter.record_all(rest), rest
+    except ExportError:
+        joined = _joined(rest)
+        if len(joined.symbols) == len(rest.symbols):
+            raise
+    return exporter.record_all(joined), joined
+
+
+def _joined(shapes: Shapes) -> Shapes:
+    """Return the shapes with one symbol for equal sizes of ``Dim.DYNAMIC``."""
+    first: dict[int, str] = {}
+    names = {
+        name: first.setdefault(value, name) if name in shapes.joinable else name
+        for name, value in shapes.example.items()
+    }
+    by_leaf = [
+        {dim: Scaled(names[one.symbol], one.factor, one.offset) for dim, one in sizes.items()}
+        for sizes in shapes.by_leaf
+    ]
+    kept = set(names.values())
+    return Shapes(
+        by_leaf,
+        {name: symbol for name, symbol in shapes.symbols.items() if name in kept},
+        {name: value for name, value in shapes.example.items() if name in kept},
+        shapes.optional,
+        shapes.joinable & kept,
+    )
 
 
 def _without(shapes: Shapes, fixed: set[str]) -> Shapes:
@@ -139,7 +166,7 @@ def _without(shapes: Shapes, fixed: set[str]) -> Shapes:
     by_leaf = [{dim: one for dim, one in sizes.items() if one.symbol not in fixed} for sizes in shapes.by_leaf]
     used = {one.symbol for sizes in by_leaf for one in sizes.values()}
     symbols = {name: symbol for name, symbol in shapes.symbols.items() if name in used}
-    return Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, shapes.optional - fixed)
+    return Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, shapes.optional - fixed, shapes.joinable - fixed)
 
 
 class _Exporter:
@@ -251,6 +278,43 @@ def _names(signature: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     named = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "arg")
     return [named[k] if k < len(named) else f"{rest}_{k - len(named)}" for k in range(len(args))]
+
+
+def _by_argument(signature: Callable[..., Any], names: list[str], kwargs: dict[str, Any], specification: Any) -> Any:
+    """Return ``dynamic_shapes`` with an entry for each argument, also of ``*args`` and
+    ``**kwargs``, which have one entry as in PyTorch.
+    """
+    try:
+        parameters = inspect.signature(signature).parameters.values()
+    except (TypeError, ValueError):
+        return specification
+    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), None)
+    named = {one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)}
+    others = [name for name in names if name not in named]
+    if isinstance(specification, list | tuple) and rest is not None and others:
+        before = len(names) - len(others)
+        entry = specification[before] if len(specification) > before else None
+        if not isinstance(entry, list | tuple) or len(entry) != len(others) or any(map(_is_size, entry)):
+            return specification
+        if len(specification) != before + 1 + len(kwargs):
+            return specification
+        return [*specification[:before], *entry, *specification[before + 1 :]]
+    if not isinstance(specification, dict):
+        return specification
+    found = dict(specification)
+    if rest in found and rest not in (*names, *kwargs) and isinstance(found[rest], list | tuple):
+        if len(found[rest]) != len(others):
+            raise ExportError(f"dynamic_shapes has {len(found[rest])} entries for the {len(others)} arguments {others}")
+        found |= dict(zip(others, found.pop(rest), strict=True))
+    keywords = next((one.name for one in parameters if one.kind is one.VAR_KEYWORD), None)
+    if keywords in found and keywords not in (*names, *kwargs) and isinstance(found[keywords], dict):
+        found |= found.pop(keywords)
+    return found
+
+
+def _is_size(entry: Any) -> bool:
+    """Return whether an entry is a size of a tensor and no description of one."""
+    return entry is not None and not isinstance(entry, dict | list | tuple)
 
 
 def _parameter_names(signature: Callable[..., Any], names: list[str]) -> list[str]:

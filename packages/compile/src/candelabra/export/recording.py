@@ -347,13 +347,6 @@ class RecordingMode(TorchDispatchMode):
         if kwargs.pop("generator", None) is not None:
             raise ExportError(f"{func.name}{_at(_line())} draws from a generator of its own, which no file can hold")
         with self.recorder.watch.pause():
-            hook = candelabra._C.set_dispatch_hook(None)
-            candelabra._C.set_dispatch_hook(hook)
-            if hook is not None:
-                raise ExportError(
-                    f"{func.name}{_at(_line())} is called under autocast, vmap or another transformation, below which "
-                    "operators are not recorded; call it without, and convert with Tensor.to instead of autocast"
-                )
             self.recorder.note_writes(func, args, kwargs)
             result = func(*args, **kwargs)
             self.recorder.add(func, args, kwargs, result)
@@ -368,6 +361,8 @@ def record(function: Callable[[], Any], recorder: Recorder) -> Recording:
     if candelabra._C.is_recording():
         raise ExportError("a program is exported within a call of a compiled function; export it outside")
     state = candelabra.get_rng_state()
+    # Parameters that were cast before the call would be constants of the program.
+    candelabra.clear_autocast_cache()
     try:
         with _Asking(recorder), RecordingMode(recorder):
             recorder.watch.start()
@@ -379,6 +374,7 @@ def record(function: Callable[[], Any], recorder: Recorder) -> Recording:
         recorder.watch.stop()
         recorder.restore()
         candelabra.set_rng_state(state)
+        candelabra.clear_autocast_cache()
     return Recording(recorder.nodes, recorder.described, recorder.constants, outputs, spec, list(recorder.written))
 
 

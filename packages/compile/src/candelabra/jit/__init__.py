@@ -5,8 +5,7 @@ Nothing is compiled from source: a graph has the operators that a call computes.
 
 from __future__ import annotations
 
-import candelabra.export as _export  # noqa: F401
-from candelabra.export.recording import TracerWarning
+from candelabra.export.interface import TracerWarning
 
 from .files import load, save
 from .modes import export, ignore, is_scripting, is_tracing, script_if_tracing, unused

@@ -11,13 +11,16 @@ from typing import Any, NamedTuple, Self
 
 import candelabra
 from candelabra import Tensor, export, nn, pytree
-from candelabra.export.dims import Dim
-from candelabra.export.exporting import exported_graph
-from candelabra.export.graph import ExportError, Graph
-from candelabra.export.modules import ExportedModule
-from candelabra.export.program import ExportedProgram
-from candelabra.export.recording import TracerWarning
-from candelabra.export.sizes import resized
+from candelabra.export.interface import (
+    Dim,
+    ExportedModule,
+    ExportedProgram,
+    ExportError,
+    Graph,
+    TracerWarning,
+    exported_graph,
+    resized,
+)
 
 from .modes import is_plain, tracing
 

@@ -8,10 +8,8 @@ import warnings
 from typing import Any
 
 import candelabra
-import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor, nn, pytree
-from candelabra.export.graph import Graph
-from candelabra.export.recording import TracerWarning
+from candelabra.export.interface import Graph, TracerWarning
 
 from .programs import (
     FrozenModule,

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import candelabra
-import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
-from candelabra.export.graph import Size
+from candelabra.export.interface import Size
 
 from .builder import ELEMENT_TYPES, OnnxNode
 from .converting import Converted, element_type

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import candelabra
-import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
-from candelabra.export.graph import Node, Size
+from candelabra.export.interface import Node, Size
 
 from .errors import UnsupportedOperatorError
 from .geometry import Place

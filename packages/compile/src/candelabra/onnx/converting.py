@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
-import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
-from candelabra.export.graph import Graph, Node, Ref, Size, find_operator, replaced, walk
-from candelabra.export.recording import RANDOM
+from candelabra.export.interface import RANDOM, Graph, Node, Ref, Size, find_operator, replaced, walk
 
 from .builder import ELEMENT_TYPES, Builder, OnnxNode, Value
 from .errors import OnnxExporterError

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from candelabra import Tensor, nn, pytree
-from candelabra.export import Dim
+from candelabra.export.interface import Dim
 
 Axes = Mapping[str, Mapping[int, str] | Sequence[int]]
 

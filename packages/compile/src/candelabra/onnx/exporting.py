@@ -16,8 +16,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, nn, pytree
 from candelabra import export as programs
-from candelabra.export import ExportedProgram, ExportError
-from candelabra.export.exporting import exported_graph
+from candelabra.export.interface import ExportedProgram, ExportError, exported_graph
 
 from .assembling import model_of, tensor_of
 from .converting import Converter

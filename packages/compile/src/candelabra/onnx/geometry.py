@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import candelabra
-import candelabra.export as _export  # noqa: F401
 from candelabra import Tensor
-from candelabra.export.graph import Graph, Node, Ref, Scaled, Size, find_operator, replaced, walk
+from candelabra.export.interface import Graph, Node, Ref, Scaled, Size, find_operator, replaced, walk
 
 from .errors import OnnxExporterError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor, pytree
-from candelabra.export import ExportedProgram
+from candelabra.export.interface import ExportedProgram
 
 from .assembling import size_of, tensor_message, tensor_of, write_external
 from .errors import OnnxExporterError, OnnxExporterWarning

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import candelabra.export as _export  # noqa: F401
-from candelabra.export.graph import Graph, Node, Ref, Size, uses
+from candelabra.export.interface import Graph, Node, Ref, Size, uses
 
 
 def with_last_states(graph: Graph) -> Graph:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
-import candelabra.export as _export  # noqa: F401
-from candelabra.export.graph import Size
+from candelabra.export.interface import Size
 
 from ..builder import INT64, LARGEST, AnySize, Builder, Value
 from .table import rule

@@ -1,6 +1,5 @@
-// Custom operators, which programs define by candelabra.library. Operators with a formula are
-// elementwise. Of the others only the schema is known: a Python function allocates the results that
-// a compiled kernel writes.
+// Custom operators, which programs define by candelabra.library, without a formula: only the schema
+// is known. A Python function allocates the results that a compiled kernel writes.
 #include <algorithm>
 #include <array>
 
@@ -164,24 +163,6 @@ void allocate_results(Call& call) {
     take_result(call, PyTuple_GET_ITEM(results.get(), static_cast<Py_ssize_t>(k)), k);
 }
 
-// Positions of the arguments that are tensors, or numbers in a tensor's place.
-std::vector<int> find_operands(const Call& call) {
-  std::vector<int> operands;
-  for (int i = 0; i < call.argument_count; ++i) {
-    const ArgumentKind kind = call.arguments[i].kind;
-    if (kind == ArgumentKind::Tensor || kind == ArgumentKind::Number) operands.push_back(i);
-  }
-  return operands;
-}
-
-void compute_in(Call& call, const std::vector<int>& operands, Dtype dtype) {
-  for (int i : operands) {
-    if (call[i].kind == ArgumentKind::Number) check_number_fits(call[i].scalar, dtype, false);
-    call.convert(i, dtype);
-  }
-  combine(call, operands, dtype);
-}
-
 }  // namespace
 
 void custom(Call& call) {
@@ -196,17 +177,6 @@ void custom(Call& call) {
   call.result = call_with(call.op.implementation, device.get(), call);
   checker.check_arguments();
   if (!call.op.schema.aliased_results) checker.check_results(call.result.get());
-}
-
-void formula(Call& call) {
-  const std::vector<int> operands = find_operands(call);
-  compute_in(call, operands, promote_dtypes(call, operands));
-}
-
-void formula_float(Call& call) {
-  const std::vector<int> operands = find_operands(call);
-  const Dtype dtype = promote_dtypes(call, operands);
-  compute_in(call, operands, is_integral(dtype) ? default_dtype() : dtype);
 }
 
 }  // namespace candelabra::shapes
