@@ -104,6 +104,7 @@ FILES = {
     "utils.data._utils.worker": "data.worker",
     "utils.data.dataloader": "data.dataloader",
     "utils.deterministic": "settings.deterministic",
+    "utils._python_dispatch": "operators.dispatch_modes",
     "utils.flop_counter": "operators.flop_counter",
     "utils.model_zoo": "internals.hub_names",
     "utils.serialization": "settings.serialization_package",
