@@ -78,6 +78,7 @@ FILES = {
     "nn.modules.utils": "nn.tuples",
     "nn.parameter": "nn.parameter_names",
     "onnx": "onnx",
+    "optim.optimizer": "optimizer_names",
     "onnx.symbolic_helper": "internals.onnx_symbolic",
     "overrides": "overriding",
     "profiler": "operators.profiler_names",

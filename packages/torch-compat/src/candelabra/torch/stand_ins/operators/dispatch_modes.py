@@ -133,7 +133,7 @@ def _overload(packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _by_aten(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return ATen's overload, its arguments, and the conversion of the result; None without such an operator."""
+    """Return ATen's overload, its arguments, and the conversion of the result, or None."""
     aten = candelabra.ops.aten
     if operator.name in _OTHERS and not kwargs:
         name, overload, args, kwargs, finish = _OTHERS[operator.name](*args)
