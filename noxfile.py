@@ -553,18 +553,20 @@ def ecosystem(session: nox.Session) -> None:
     """Run programs of libraries of the PyTorch ecosystem in an environment without PyTorch, compare
     with PyTorch's numbers, and write docs/results/ecosystem.md.
 
-    ``-- --record`` runs them on PyTorch, and writes tests/ecosystem/recorded.json.
+    ``-- --record`` runs them on PyTorch, and writes tests/ecosystem/recorded.json. ``-- --keep FILE
+    [PROGRAM ...]`` runs a part, and reuses the outcomes that the file has.
     """
     folder = ROOT / "tests" / "ecosystem"
     session.install("uv")
     libraries = ["uv", "pip", "install", "--requirement", str(folder / "libraries.txt")]
     if "--record" in session.posargs:
-        session.run(*libraries, "torch==2.13.0", "torchvision==0.28.0")
+        session.run(*libraries, "torch==2.13.0")
         session.run("python", str(folder), *session.posargs)
         return
     session.run(*libraries, "--override", str(folder / "without_torch.txt"))
     install(session, list(dict.fromkeys([*TEST_PACKAGES["torch-compat"], "compile", "distributed", "vision-ops"])))
-    page = [] if session.posargs else ["--write", str(ROOT / "docs" / "results" / "ecosystem.md")]
+    is_whole = not session.posargs or (session.posargs[0] == "--keep" and len(session.posargs) == 2)
+    page = ["--write", str(ROOT / "docs" / "results" / "ecosystem.md")] if is_whole else []
     session.run("python", str(folder), *page, *session.posargs)
 
 

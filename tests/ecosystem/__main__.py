@@ -2,7 +2,8 @@
 
 ``python tests/ecosystem`` runs them in this environment, which has no PyTorch, and compares with
 ``recorded.json``. ``--record`` runs them on PyTorch instead, and writes that file. ``--write PAGE``
-writes the page.
+writes the page. ``--keep FILE`` stores each outcome as it comes, and does not run a program again
+whose outcome is in the file: a run may be done in parts.
 """
 
 from __future__ import annotations
@@ -128,10 +129,15 @@ def page(rows: list[tuple[str, str, str, float | None, float | None]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def store(recorded: dict[str, Any]) -> None:
-    """Write what was recorded, a program a line."""
-    lines = [f"{json.dumps(name)}:{json.dumps(recorded[name], separators=(',', ':'))}" for name in sorted(recorded)]
-    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+def read(path: Path | None) -> dict[str, Any]:
+    """Return the outcomes that a file has, by program; none without the file."""
+    return json.loads(path.read_text()) if path and path.exists() else {}
+
+
+def store(outcomes: dict[str, Any], path: Path) -> None:
+    """Write outcomes, a program a line."""
+    lines = [f"{json.dumps(name)}:{json.dumps(outcomes[name], separators=(',', ':'))}" for name in sorted(outcomes)]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def main() -> int:
@@ -140,19 +146,27 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="programs; all by default")
     parser.add_argument("--record", action="store_true", help="run on PyTorch, and write recorded.json")
     parser.add_argument("--write", type=Path, help="write the page")
+    parser.add_argument("--keep", type=Path, help="reuse the outcomes in this file, and add those of this run")
     parser.add_argument("--require", type=int, default=0, help="the number of programs that have to pass")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time; times are those of one")
     options = parser.parse_args()
     chosen = options.names or names()
-    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    recorded, kept = read(RECORDED), read(options.keep)
     rows = []
+
+    def outcome(name: str) -> dict[str, Any]:
+        return kept[name] if name in kept else run(name, options.record)
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        for name, result in zip(chosen, pool.map(lambda name: run(name, options.record), chosen), strict=True):
+        for name, result in zip(chosen, pool.map(outcome, chosen), strict=True):
+            if options.keep and "error" not in result:
+                kept[name] = result
+                store(kept, options.keep)
             if options.record:
                 status, said = ("fails", result["error"]) if "error" in result else ("recorded", "")
                 if "error" not in result:
                     recorded[name] = result
-                    store(recorded)
+                    store(recorded, RECORDED)
             else:
                 status, said = judged(name, result, recorded)
             rows.append((name, status, said, result.get("seconds"), recorded.get(name, {}).get("seconds")))

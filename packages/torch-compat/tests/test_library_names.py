@@ -196,3 +196,25 @@ def test_texts(torch):
     with printoptions(precision=2):
         assert _tensor_str(tensor, 0) == "[1.23]"
     assert _tensor_str(tensor, 0) == "[1.2346]"
+
+
+def test_names_of_optimizers(torch):
+    from torch.optim.optimizer import ParamsT, _use_grad_for_differentiable
+
+    class Halving(torch.optim.Optimizer):
+        def __init__(self, params: ParamsT, differentiable: bool) -> None:
+            super().__init__(params, {"differentiable": differentiable})
+
+        @_use_grad_for_differentiable
+        def step(self, closure=None):
+            return torch.is_grad_enabled()
+
+    parameters = [torch.nn.Parameter(torch.ones(2))]
+    assert [Halving(parameters, each).step() for each in (False, True)] == [False, True]
+    assert torch.is_grad_enabled()
+
+
+def test_names_of_modules(torch):
+    weight = torch.nn.functional.grad.conv1d_weight(torch.ones(1, 1, 4), (1, 1, 2), torch.ones(1, 1, 3))
+    assert weight.tolist() == [[[3.0, 3.0]]]
+    assert issubclass(torch.nn.MaxPool2d, torch.nn.modules.pooling._MaxPoolNd)

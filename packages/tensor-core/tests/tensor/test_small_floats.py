@@ -196,6 +196,30 @@ def test_products_and_magnitudes(dtype):
     assert (x * x).tolist() == (x.float() * x.float()).to(dtype).tolist()
 
 
+@pytest.mark.parametrize("dtype", SIGNED)
+@pytest.mark.parametrize("sizes", [(6,), (3, 6), (2, 3, 6)])
+def test_linear_is_rounded_once(dtype, sizes):
+    generator = np.random.default_rng(0)
+    x, weight, bias = (
+        c.from_numpy(generator.standard_normal(shape).astype(np.float32)).to(dtype) for shape in (sizes, (4, 6), (4,))
+    )
+    linear = c.ops.linear
+    for found, expected in (
+        (linear(x, weight), linear(x.float(), weight.float())),
+        (linear(x, weight, bias), linear(x.float(), weight.float(), bias.float())),
+    ):
+        assert found.dtype is dtype and found.shape == (*sizes[:-1], 4)
+        assert found.tolist() == expected.to(dtype).tolist()
+    with pytest.raises(RuntimeError, match="same dtype"):
+        linear(x, weight, bias.float())
+
+
+def test_linear_of_powers_of_two():
+    x = made(c.float8_e8m0fnu)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e8m0fnu'"):
+        c.ops.linear(x, x)
+
+
 @pytest.mark.parametrize("dtype", FLOAT8)
 @pytest.mark.parametrize(
     "name",

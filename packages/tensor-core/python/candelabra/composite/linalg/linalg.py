@@ -32,6 +32,7 @@ _unsqueeze = OPERATORS["unsqueeze"]
 _squeeze = OPERATORS["squeeze"]
 _transpose = OPERATORS["transpose"]
 _linear = OPERATORS["linear"]
+_to_copy = OPERATORS["_to_copy"]
 _relu = OPERATORS["relu"]
 _gelu = OPERATORS["gelu"]
 
@@ -61,6 +62,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"linear(): expected an input of at least one dimension and a 2-D weight, got {list(input.shape)}, {list(weight.shape)}"
         )
+    if input.dtype._float8_format is not None:
+        return _float8_linear(input, weight, bias)
     features = input.shape[-1]
     rows = (
         input
@@ -70,6 +73,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     transposed = _transpose(weight, 0, 1)
     result = _mm(rows, transposed) if bias is None else _addmm(bias, rows, transposed)
     return result if input.ndim == 2 else reshape(result, (*input.shape[:-1], weight.shape[0]))
+
+
+def _float8_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Compute a linear layer in float32, and round once to the float8 dtype of the input."""
+    if input.dtype is _C.float8_e8m0fnu:
+        raise NotImplementedError("\"linear\" not implemented for 'Float8_e8m0fnu'")
+    operands = [_to_copy(x, dtype=_C.float32) for x in ((input, weight) if bias is None else (input, weight, bias))]
+    return _to_copy(_linear(*operands), dtype=input.dtype)
 
 
 def _rows(input: Tensor) -> int:

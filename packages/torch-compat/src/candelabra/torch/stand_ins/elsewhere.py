@@ -74,12 +74,14 @@ NAMES_ELSEWHERE: dict[str, dict[str, str]] = {
     "multiprocessing.pool": {"multiprocessing": "Pool"},
     "nn.attention.flex_attention": {"nn.attention.flex_attention": "_DEFAULT_SPARSE_BLOCK_SIZE=DEFAULT_BLOCK"},
     "nn.functional": {
-        "overrides": "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic"
+        "nn": "grad",
+        "overrides": "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic",
     },
     "nn.modules": {"nn.modules.module": "Module"},
     "nn.modules.activation": {"nn": "MultiheadAttention"},
     "nn.modules.conv": {"nn.modules.convolution": "_ConvNd=_Convolution _ConvTransposeNd=_Transposed"},
     "nn.modules.dropout": {"nn.modules.dropout": "_DropoutNd=_Dropout"},
+    "nn.modules.pooling": {"nn.modules.pooling": "_MaxPoolNd=_MaxPool"},
     "nn.modules.transformer": {"nn.modules.transformer": "_get_activation_fn=_activation"},
     "nn.modules.linear": {"nn": "LazyLinear"},
     "nn.modules.module": {"nn.modules.base.state_dict": "_EXTRA_STATE_KEY_SUFFIX=EXTRA_STATE _IncompatibleKeys"},
