@@ -239,9 +239,7 @@ class Reducer:
             parameter = bucket.parameters[number]
             grad = parameter.grad
             if grad is None:
-                bucket.views[number] = candelabra.zeros(
-                    parameter.shape, dtype=parameter.dtype, device=parameter.device
-                )
+                bucket.views[number] = candelabra.zeros(parameter.shape, dtype=parameter.dtype, device=parameter.device)
             elif _can_be_reduced(grad):
                 bucket.views[number] = grad
             else:
@@ -306,16 +304,13 @@ class Reducer:
         """Return which parameters got a gradient on any rank; None if no rank looks for unused
         ones.
         """
-        if not self.finds_unused and not (self.is_static and self._static_unused) and not self.is_static:
+        if not self.finds_unused and not self.is_static:
             return None
-        marks = candelabra.tensor(
-            [
-                int(parameter.grad is not None and index not in self._unused)
-                for index, parameter in enumerate(self.parameters)
-            ],
-            dtype=candelabra.int32,
-            device=self.group.host_or_only_device(),
-        )
+        used = [int(each.grad is not None and index not in self._unused) for index, each in enumerate(self.parameters)]
+        return self._anywhere(used)
+
+    def _anywhere(self, used: list[int]) -> list[bool]:
+        marks = candelabra.tensor(used, dtype=candelabra.int32, device=self.group.host_or_only_device())
         all_reduce(marks, group=self.group)
         return [bool(mark) for mark in marks.tolist()]
 
@@ -331,6 +326,8 @@ class Reducer:
                 parameter = bucket.parameters[place]
                 bucket.views[place] = candelabra.zeros(parameter.shape, dtype=parameter.dtype, device=parameter.device)
             self._start(bucket, number == len(self.buckets))
+        if self.finds_unused or self.is_static:
+            self._anywhere([0] * len(self.parameters))
         for bucket in self.buckets:
             for work in bucket.works:
                 work.wait()
