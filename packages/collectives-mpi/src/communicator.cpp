@@ -9,6 +9,7 @@ Communicator::Communicator(MPI_Comm comm, int64_t timeout_ms, std::string name)
   succeed(mpi().comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   succeed(mpi().comm_rank(comm_, &rank_), "MPI_Comm_rank");
   succeed(mpi().comm_size(comm_, &ranks_), "MPI_Comm_size");
+  shared_memory_ = SharedMemory::make(comm_, rank_, ranks_);
 }
 
 std::string Communicator::title() const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "mpi.hpp"
+#include "shared_memory.hpp"
 
 namespace candelabra::mpi {
 
@@ -16,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 class Communicator {
  public:
+  // All of its ranks make it at the same time.
   Communicator(MPI_Comm comm, int64_t timeout_ms, std::string name);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -23,7 +25,8 @@ class Communicator {
   MPI_Comm comm() const { return comm_; }
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  std::string title() const;  // "communicator 'name' (rank 0 of 2)"
+  SharedMemory* shared_memory() const { return shared_memory_.get(); }  // or null
+  std::string title() const;                                            // "communicator 'name' (rank 0 of 2)"
 
   int64_t timeout_ms() const { return timeout_ms_; }
   void set_timeout(int64_t timeout_ms) { timeout_ms_ = timeout_ms; }
@@ -43,6 +46,7 @@ class Communicator {
   int rank_ = -1, ranks_ = 0;
   std::atomic<int64_t> timeout_ms_;
   const std::string name_;
+  std::unique_ptr<SharedMemory> shared_memory_;
   uint64_t count_ = 0;
 };
 

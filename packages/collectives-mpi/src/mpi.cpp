@@ -48,6 +48,7 @@ void open_mpi(const std::string& path) {
   find(library, path, found.group_incl, "MPI_Group_incl");
   find(library, path, found.group_free, "MPI_Group_free");
   find(library, path, found.op_create, "MPI_Op_create_c");
+  find(library, path, found.reduce_local, "MPI_Reduce_local_c");
   find(library, path, found.test, "MPI_Test");
   find(library, path, found.iallreduce, "MPI_Iallreduce_c");
   find(library, path, found.ibcast, "MPI_Ibcast_c");

@@ -27,6 +27,7 @@ struct Mpi {
   decltype(&::MPI_Group_incl) group_incl;
   decltype(&::MPI_Group_free) group_free;
   decltype(&::MPI_Op_create_c) op_create;
+  decltype(&::MPI_Reduce_local_c) reduce_local;
   decltype(&::MPI_Test) test;
   decltype(&::MPI_Iallreduce_c) iallreduce;
   decltype(&::MPI_Ibcast_c) ibcast;

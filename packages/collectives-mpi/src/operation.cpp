@@ -166,6 +166,17 @@ void Operation::finish() {
   if (communicator_->running == this) communicator_->running = nullptr;
 }
 
+bool Operation::advance_shared() {
+  try {
+    if (!shared_->advance()) return false;
+  } catch (const Failure& failure) {
+    abandon(failure.what(), false);
+    return true;
+  }
+  if (shared_->is_finished()) finish();
+  return true;
+}
+
 bool Operation::advance() {
   int error = MPI_SUCCESS;
   bool has_changed = false;
@@ -181,8 +192,16 @@ bool Operation::advance() {
       abandon("out of memory", false);
       return true;
     }
-    error = start_piece();
+    if (SharedMemory* memory = communicator_->shared_memory();
+        memory && arguments_.kind == Kind::all_reduce &&
+        static_cast<int64_t>(arguments_.count) * itemsize_ >= SharedReduction::least_bytes)
+      shared_ = std::make_unique<SharedReduction>(*memory,
+                                                  SharedCall{arguments_.count, arguments_.dtype, arguments_.reduction},
+                                                  elements_, send_, static_cast<std::byte*>(arguments_.receive));
+    else
+      error = start_piece();
   }
+  if (shared_) return advance_shared() || has_changed;
   int is_done = 0;
   MPI_Status status;
   if (error == MPI_SUCCESS) error = mpi().test(&request_, &is_done, &status);

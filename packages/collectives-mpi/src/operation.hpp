@@ -8,6 +8,7 @@
 
 #include "communicator.hpp"
 #include "reductions.hpp"
+#include "shared_reduction.hpp"
 
 namespace candelabra::mpi {
 
@@ -63,7 +64,7 @@ class Operation {
 
  private:
   void prepare();
-  void begin();
+  bool advance_shared();
   int start_piece();
   int start_reduction(int64_t at, int64_t size);
   void end_piece();
@@ -82,6 +83,7 @@ class Operation {
   bool is_started_ = false, is_finished_ = false;
   int source_ = -1;
   const std::byte* send_ = nullptr;
+  std::unique_ptr<SharedReduction> shared_;  // null where MPI does it
   // A copy of what is sent, where the result would overwrite it.
   std::unique_ptr<std::byte[]> staged_;
   std::string failure_;

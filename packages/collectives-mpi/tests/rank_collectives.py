@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import numpy as np
 from checks import Ranks, check, raised, run_checks
@@ -95,6 +96,30 @@ def all_reduce(ranks: Ranks) -> None:
         require_equal(dtype, receive, expected)
         ranks.world.run("all_reduce", send, send, op)
         require_equal(dtype, send, expected)
+
+
+@check
+def all_reduce_without_shared_memory(ranks: Ranks) -> None:
+    os.environ["CANDELABRA_MPI_SHARED_MEMORY"] = "0"
+    group = ranks.engine.communicator(range(ranks.size), 20, "through MPI", 20.0)
+    del os.environ["CANDELABRA_MPI_SHARED_MEMORY"]
+    for dtype, op, count in LONG:
+        parts = [data(dtype, count, rank) for rank in range(ranks.size)]
+        tensor = tensor_of(parts[ranks.rank], dtype)
+        group.run("all_reduce", tensor, tensor, op)
+        require_equal(dtype, tensor, reduced(dtype, op, parts))
+    group.close()
+
+
+@check
+def all_reduce_has_the_same_bits_on_all_ranks(ranks: Ranks) -> None:
+    count = 300_001
+    tensor = tensor_of(np.random.default_rng(ranks.rank).standard_normal(count).astype("float32"), "float32")
+    ranks.world.run("all_reduce", tensor, tensor)
+    everyone = candelabra.empty(ranks.size * count)
+    ranks.world.run("all_gather", tensor, everyone)
+    for part in everyone.numpy().reshape(ranks.size, count):
+        np.testing.assert_array_equal(part, tensor.numpy())
 
 
 @check

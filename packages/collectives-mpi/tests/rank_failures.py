@@ -72,6 +72,16 @@ def a_message_that_is_too_long(ranks: Ranks) -> None:
 
 
 @check
+def tensors_of_different_sizes(ranks: Ranks) -> None:
+    group = communicator(ranks, 6, 20.0)
+    tensor = candelabra.ones(300_000 + ranks.rank)
+    text = f"all_reduce(float32 30000{1 - ranks.rank}, reduction 0) on rank {1 - ranks.rank}"
+    raised(RuntimeError, text, group.run, "all_reduce", tensor, tensor)
+    ranks.world.run("barrier")
+    group.close()
+
+
+@check
 def an_interrupt(ranks: Ranks) -> None:
     group = communicator(ranks, 5, 20.0)
     tensor = candelabra.ones(4)

@@ -128,6 +128,75 @@ means = [None] * size; dist.all_gather_object(means, norm[1].running_mean.tolist
 norm[1].running_mean.fill_(rank); ddp.eval(); ddp(part(data(3))); assert norm[1].running_mean.tolist() == [rank] * 3
 assert list(ddp.state_dict())[0] == "module.0.weight"
 """
+COMPRESSION = """
+from candelabra.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, batched_powerSGD_hook, powerSGD_hook
+from candelabra.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
+from candelabra.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from candelabra.distributed.optim import PostLocalSGDOptimizer
+def step_of(seed, ddp, model, alone):
+    model.zero_grad(); alone.zero_grad()
+    loss(ddp(part(data(seed)))).backward(); loss(alone(data(seed))).backward()
+def equal_on_ranks(value):
+    everyone = [None] * size; dist.all_gather_object(everyone, value); assert everyone[0] == everyone[1]
+# Approximations of full rank are exact.
+for options in ({}, {"batch_tensors_with_same_shape": True}, {"warm_start": False, "use_error_feedback": False}):
+    model, ddp, alone = pair(lambda: nn.Sequential(*(nn.Linear(6, 6) for _ in range(3))))
+    state = PowerSGDState(None, 6, start_powerSGD_iter=2, min_compression_rate=0.4, **options)
+    ddp.register_comm_hook(state, powerSGD_hook)
+    for seed in range(4):
+        step_of(seed, ddp, model, alone)
+        for a, b in zip(model.parameters(), alone.parameters()): assert candelabra.allclose(a.grad, b.grad, atol=1e-4)
+    assert state.iter == 4 and state.compression_stats()[1] > 0
+# What rank 1 loses comes later: the sum of many steps of one gradient approaches that of the exact ones.
+for hook in (powerSGD_hook, batched_powerSGD_hook):
+    model, ddp, alone = pair(layers)
+    ddp.register_comm_hook(PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1), hook)
+    total = 0
+    for step in range(42):
+        step_of(0, ddp, model, alone)
+        if step >= 2: total = total + model[2].weight.grad
+    equal_on_ranks(model[2].weight.grad.tolist())
+    exact = alone[2].weight.grad
+    assert (total / 40 - exact).norm() < 0.35 * exact.norm(), (hook, (total / 40 - exact).norm() / exact.norm())
+raised(ValueError, PowerSGDState, None, 1, 1)
+# Ranks go on alone, and average their parameters every second step.
+model, ddp, alone = pair(layers)
+groups = [dist.new_group([each]) for each in range(size)]
+ddp.register_comm_hook(PostLocalSGDState(None, groups[rank], start_localSGD_iter=2), post_localSGD_hook)
+optimizer = PostLocalSGDOptimizer(optim.SGD(model.parameters(), lr=0.1), PeriodicModelAverager(period=2, warmup_steps=3))
+differ = []
+for step in range(6):
+    optimizer.zero_grad(); loss(ddp(part(data(step)))).backward(); optimizer.step()
+    everyone = [None] * size; dist.all_gather_object(everyone, model[0].weight.tolist())
+    differ.append(everyone[0] != everyone[1])
+assert differ == [False, False, True, False, True, False], differ
+saved = optimizer.state_dict(); assert saved["step"] == 6
+optimizer.averager.step = 0; optimizer.load_state_dict(saved); assert optimizer.averager.step == 6
+"""
+LARGE = """
+# Gradients that are reduced where they are, beside small ones; a transposed one, and one that is missing.
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.own = nn.Linear(6, 400), nn.Linear(400, 400), nn.Linear(400, 400)
+    def forward(self, x, uses_own=False):
+        out = candelabra.relu(self.first(x)) @ self.last.weight
+        return out + self.own(out) if uses_own else out
+for options in ({"find_unused_parameters": True}, {"find_unused_parameters": True, "gradient_as_bucket_view": True}, {"static_graph": True}):
+    model, ddp, alone = pair(Wide, **options)
+    for step in range(3):
+        model.zero_grad(); alone.zero_grad()
+        loss(ddp(part(data(step)))).backward(); loss(alone(data(step))).backward(); same(model, alone)
+    assert any(bucket.separate for bucket in ddp.reducer.buckets) != ("gradient_as_bucket_view" in options)
+model, ddp, alone = pair(Wide, find_unused_parameters=True)
+loss(ddp(part(data(1)), uses_own=rank == 1)).backward()
+grads = [None] * size; dist.all_gather_object(grads, model.own.weight.grad.tolist()); assert grads[0] == grads[1] and any(map(any, grads[0]))
+with ddp.join():
+    for step in range(1 + rank): model.zero_grad(); loss(ddp(part(data(step)), uses_own=True)).backward()
+# Half precision divides before it sums.
+half = DDP(nn.Linear(600, 600, bias=False).half()); half(candelabra.full((1, 600), 600.0).half()).backward(candelabra.full((1, 600), 100.0).half())
+assert half.module.weight.grad.float().eq(60000).all()
+"""
 JOIN = """
 for options, divide in (({}, True), ({}, False), ({"gradient_as_bucket_view": True}, True)):
     model, ddp, _ = pair(lambda: nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)), **options)
@@ -170,7 +239,11 @@ line("constructing", raised(dist.DistBackendError, DDP, model))
 """
 
 
-@pytest.mark.parametrize("body", [GRADIENTS, HOOKS, JOIN], ids=["gradients", "hooks-and-buffers", "join"])
+@pytest.mark.parametrize(
+    "body",
+    [GRADIENTS, HOOKS, COMPRESSION, LARGE, JOIN],
+    ids=["gradients", "hooks-and-buffers", "compression", "large", "join"],
+)
 def test_two_ranks(job, body):
     result = job(COMMON + body + "\nline('done', rank)\n", 2)
     assert result.status == 0, result.errors

@@ -163,10 +163,13 @@ class Walk:
             elif self.expected is not None and isinstance(edge, Tensor):
                 self.arrived(edge)
 
-    def reach_leaf(self, leaf: Tensor, grad: Tensor, node: PartNode | None = None) -> None:
+    def reach_leaf(
+        self, leaf: Tensor, grad: Tensor, node: PartNode | None = None, held: int = HELD_BY_ENGINE + 2
+    ) -> None:
         """Take a gradient that arrived at a leaf.
 
-        If `node` is given, `grad` covers only the part of the leaf that the view shows.
+        If `node` is given, `grad` covers only the part of the leaf that the view shows. `held` is
+        the number of references to `grad` held by the engine in :func:`.take_gradient`.
         """
         captures = self.captures
         captured = captures is not None
@@ -174,9 +177,13 @@ class Walk:
             return
         if not captured and leaf._hooks is None:
             if node is None:
-                take_gradient(leaf, grad, self.create_graph, HELD_BY_ENGINE + 2)
+                take_gradient(leaf, grad, self.create_graph, held)
             else:
                 take_part(leaf, node, grad, self.create_graph)
+            return
+        if not captured and node is None and self._is_last_edge(leaf):
+            take_gradient(leaf, grad, self.create_graph, held)
+            call_accumulated_hooks(leaf, leaf._hooks)
             return
         late = self.late.get(id(leaf))
         if late is not None:
@@ -191,6 +198,19 @@ class Walk:
             del grad
             first = None
             self.arrived(leaf)
+
+    def _is_last_edge(self, leaf: Tensor) -> bool:
+        """Return whether the only edge to a leaf with post-accumulate hooks is traversed now, and
+        note it.
+        """
+        expected = self.expected
+        if expected is None or expected.get(id(leaf)) != 1 or id(leaf) in self.late:
+            return False
+        of_leaf = leaf._hooks
+        if of_leaf.tensor or of_leaf.active_node() is not None:
+            return False
+        expected[id(leaf)] = 0
+        return True
 
     def _joined(self, old: Any, grad: Tensor, node: PartNode | None) -> Any:
         """Return the sum of a leaf's gradient so far and a new one."""
@@ -312,7 +332,7 @@ class Walk:
                         if accumulates_leaves and edge._hooks is None:
                             take_gradient(edge, grad, create_graph, HELD_BY_ENGINE)
                         else:
-                            self.reach_leaf(edge, grad)
+                            self.reach_leaf(edge, grad, None, HELD_BY_ENGINE + 1)
                         break
                     if heap or edge.__class__ is tuple or edge._outputs != 1:
                         self.add(edge, grad)

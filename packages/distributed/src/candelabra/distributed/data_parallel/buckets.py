@@ -48,20 +48,54 @@ def assign(parameters: Sequence[Tensor], order: Sequence[int], limit: int, first
     return buckets
 
 
-class Bucket:
-    """The memory of the gradients of one bucket, and what is missing of them."""
+#: Gradients of at least so many bytes are reduced where they are, if nothing needs them together.
+SEPARATE_BYTES = 512 * 1024
 
-    def __init__(self, indices: list[int], parameters: Sequence[Tensor]) -> None:
+
+class Bucket:
+    """The memory of the gradients of one bucket, and what is missing of them.
+
+    Parameters
+    ----------
+    indices : list of int
+        The parameters of the bucket.
+    parameters : sequence of Tensor
+        All parameters.
+    is_joined : bool
+        Whether all gradients are in `flat`, or only the small ones.
+    """
+
+    def __init__(self, indices: list[int], parameters: Sequence[Tensor], is_joined: bool) -> None:
         self.indices = indices
         self.parameters = [parameters[index] for index in indices]
         first = self.parameters[0]
-        sizes = [parameter.numel() for parameter in self.parameters]
+        #: The gradients in `flat`, and the others, by their number in the bucket.
+        self.joined: list[int] = []
+        self.separate: list[int] = []
+        for number, parameter in enumerate(self.parameters):
+            is_small = parameter.numel() * parameter.element_size() < SEPARATE_BYTES
+            (self.joined if is_joined or is_small else self.separate).append(number)
+        sizes = [self.parameters[number].numel() for number in self.joined]
         self.flat = candelabra.zeros(sum(sizes), dtype=first.dtype, device=first.device)
-        #: The place of each gradient.
-        self.views = [
-            piece.view(parameter.shape)
-            for piece, parameter in zip(self.flat.split(sizes), self.parameters, strict=True)
-        ]
+        #: Where each gradient is reduced; None for a separate one while no reduction runs.
+        self.views: list[Tensor | None] = [None] * len(indices)
+        for number, piece in zip(self.joined, self.flat.split(sizes) if sizes else (), strict=True):
+            self.views[number] = piece.view(self.parameters[number].shape)
         self.missing = len(indices)
-        #: The result of the collective, once it has started.
-        self.work: Any = None
+        #: The results of the collectives, once they have started.
+        self.works: list[Any] = []
+
+    def flats(self) -> list[Tensor]:
+        """Return the tensors to reduce, after `views` were set."""
+        tensors = [self.flat] if self.joined else []
+        for number in self.separate:
+            view = self.views[number]
+            assert view is not None
+            tensors.append(view)
+        return tensors
+
+    def forget(self) -> None:
+        """Release the separate gradients."""
+        self.works = []
+        for number in self.separate:
+            self.views[number] = None

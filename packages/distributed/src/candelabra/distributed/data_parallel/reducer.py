@@ -12,6 +12,7 @@ from candelabra.autograd.engine import queue_callback
 
 from ..collectives.reductions import all_reduce, broadcast
 from ..process_group import ProcessGroup
+from ..reduce_op import ReduceOp
 from .buckets import FIRST_BUCKET_BYTES, Bucket, assign
 from .grad_bucket import GradBucket
 
@@ -22,8 +23,9 @@ CommHook = Callable[[Any, GradBucket], Any]
 class Reducer:
     """The gradients of a module's parameters, which all ranks reduce together.
 
-    A hook on each parameter copies its gradient into a bucket. A full bucket is reduced while the
-    backward pass computes the next ones. The end of the backward pass waits for the results.
+    A full bucket of gradients is reduced while the backward pass computes the next ones: small ones
+    together, in the memory of the bucket, large ones where they are. The end of the backward pass
+    waits for the results.
 
     Parameters
     ----------
@@ -86,7 +88,8 @@ class Reducer:
 
     def _build(self, order: list[int]) -> None:
         assigned = assign(self.parameters, order, self._limit, min(FIRST_BUCKET_BYTES, self._limit))
-        self.buckets = [Bucket(indices, self.parameters) for indices in assigned]
+        is_joined = self._are_views or self._hook is not None
+        self.buckets = [Bucket(indices, self.parameters, is_joined) for indices in assigned]
         places: dict[int, tuple[Bucket, int]] = {}
         for bucket in self.buckets:
             places.update({index: (bucket, place) for place, index in enumerate(bucket.indices)})
@@ -115,7 +118,9 @@ class Reducer:
     def _detach_gradients(self) -> None:
         for bucket in self.buckets:
             for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
-                if parameter.grad is not None and parameter.grad.data_ptr() == view.data_ptr():
+                if parameter.grad is None or view is None:
+                    continue
+                if parameter.grad.data_ptr() == view.data_ptr():
                     parameter.grad = parameter.grad.clone()
 
     def register_hook(self, state: Any, hook: CommHook) -> None:
@@ -124,6 +129,8 @@ class Reducer:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._hook = hook
         self._hook_state = state
+        # A hook sees all gradients of a bucket in one tensor.
+        self._build([index for bucket in self.buckets for index in bucket.indices])
 
     # ---- one iteration
 
@@ -157,7 +164,7 @@ class Reducer:
         self._counts = list(self._static_counts)
         for bucket in self.buckets:
             bucket.missing = len(bucket.indices)
-            bucket.work = None
+            bucket.forget()
         if not self._is_rebuilt:
             self._ready_order = []
         self._unused = set(unused) | self._static_unused
@@ -190,9 +197,7 @@ class Reducer:
             self._take(index, self.parameters[index])
 
     def _take(self, index: int, parameter: Tensor) -> None:
-        """Copy a parameter's gradient into its bucket, and start the collectives of full
-        buckets.
-        """
+        """Note that a parameter's gradient is there, and start the collectives of full buckets."""
         if self._ready[index]:
             raise RuntimeError(
                 f"Expected to mark a variable ready only once: the parameter {self.names[index]} got a gradient twice. "
@@ -200,25 +205,12 @@ class Reducer:
                 "static_graph=True allows that"
             )
         self._ready[index] = True
-        bucket, place = self._places[index]
-        view = bucket.views[place]
-        grad = parameter.grad
-        with candelabra.no_grad():
-            if grad is None:
-                view.zero_()
-            elif self._hook is not None:
-                if grad.data_ptr() != view.data_ptr():
-                    view.copy_(grad)
-            elif grad.data_ptr() == view.data_ptr():
-                view.div_(self.divisor)
-            else:
-                candelabra.div(grad, self.divisor, out=view)
-        if self._are_views and grad is not None and grad.data_ptr() != view.data_ptr():
-            parameter.grad = view
         if not self._is_rebuilt:
             self._ready_order.append(index)
+        bucket = self._places[index][0]
         bucket.missing -= 1
-        self._launch()
+        if not bucket.missing:
+            self._launch()
 
     def _launch(self) -> None:
         """Start the collectives of full buckets, in the order of the buckets, equal on all
@@ -227,12 +219,46 @@ class Reducer:
         while self._next < len(self.buckets) and not self.buckets[self._next].missing:
             bucket = self.buckets[self._next]
             self._next += 1
-            if self._hook is None:
-                bucket.work = all_reduce(bucket.flat, group=self.group, async_op=True)
+            with candelabra.no_grad():
+                self._fill(bucket)
+            self._start(bucket, self._next == len(self.buckets))
+
+    def _fill(self, bucket: Bucket) -> None:
+        """Copy gradients into the bucket, or take them as they are, for their division, too."""
+        for number in bucket.joined:
+            parameter, view = bucket.parameters[number], bucket.views[number]
+            grad = parameter.grad
+            assert view is not None
+            if grad is None:
+                view.zero_()
+            elif grad.data_ptr() != view.data_ptr():
+                view.copy_(grad)
+                if self._are_views:
+                    parameter.grad = view
+        for number in bucket.separate:
+            parameter = bucket.parameters[number]
+            grad = parameter.grad
+            if grad is None:
+                bucket.views[number] = candelabra.zeros(parameter.shape, dtype=parameter.dtype, device=parameter.device)
+            elif _can_be_reduced(grad):
+                bucket.views[number] = grad
             else:
-                is_last = self._next == len(self.buckets)
-                given = GradBucket(self._next - 1, bucket.flat, bucket.parameters, is_last)
-                bucket.work = self._hook(self._hook_state, given)
+                bucket.views[number] = grad.contiguous()
+        if self._hook is None and not self._engine_divides(bucket):
+            for tensor in bucket.flats():
+                tensor.div_(self.divisor)
+
+    def _engine_divides(self, bucket: Bucket) -> bool:
+        """Return whether the collective computes the mean. In float16 a sum might overflow."""
+        return self.divisor == self.group.size() and bucket.parameters[0].dtype is not candelabra.float16
+
+    def _start(self, bucket: Bucket, is_last: bool) -> None:
+        if self._hook is not None:
+            given = GradBucket(self._next - 1, bucket.flat, bucket.parameters, is_last)
+            bucket.works = [self._hook(self._hook_state, given)]
+            return
+        op = ReduceOp.AVG if self._engine_divides(bucket) else ReduceOp.SUM
+        bucket.works = [all_reduce(tensor, op, self.group, async_op=True) for tensor in bucket.flats()]
 
     def _finish(self) -> None:
         """Wait for the collectives at the end of the backward pass, and write the gradients."""
@@ -251,40 +277,40 @@ class Reducer:
             if parameter.grad is None and (used is None or not used[index]):
                 continue
             view = bucket.views[place]
+            assert view is not None
             if parameter.grad is None:
-                parameter.grad = view if self._are_views else view.clone()
+                parameter.grad = view.clone() if place in bucket.joined and not self._are_views else view
             elif parameter.grad.data_ptr() != view.data_ptr():
                 with candelabra.no_grad():
                     parameter.grad.copy_(view)
+        for bucket in self.buckets:
+            bucket.forget()
         self._is_first = False
         self._expects_backward = False
 
     def _complete(self, bucket: Bucket) -> None:
-        if self._hook is None:
-            bucket.work.wait()
-        else:
-            result = bucket.work.wait()
+        for work in bucket.works:
+            result = work.wait()
+            if self._hook is None:
+                continue
             if isinstance(result, (list, tuple)):
                 result = result[0]
             if result.data_ptr() != bucket.flat.data_ptr():
                 with candelabra.no_grad():
                     bucket.flat.copy_(result.view(-1))
-        bucket.work = None
+        bucket.works = []
 
     def _used_anywhere(self) -> list[bool] | None:
         """Return which parameters got a gradient on any rank; None if no rank looks for unused
         ones.
         """
-        if not self.finds_unused and not (self.is_static and self._static_unused) and not self.is_static:
+        if not self.finds_unused and not self.is_static:
             return None
-        marks = candelabra.tensor(
-            [
-                int(parameter.grad is not None and index not in self._unused)
-                for index, parameter in enumerate(self.parameters)
-            ],
-            dtype=candelabra.int32,
-            device=self.group.host_or_only_device(),
-        )
+        used = [int(each.grad is not None and index not in self._unused) for index, each in enumerate(self.parameters)]
+        return self._anywhere(used)
+
+    def _anywhere(self, used: list[int]) -> list[bool]:
+        marks = candelabra.tensor(used, dtype=candelabra.int32, device=self.group.host_or_only_device())
         all_reduce(marks, group=self.group)
         return [bool(mark) for mark in marks.tolist()]
 
@@ -293,23 +319,30 @@ class Reducer:
     def shadow(self) -> None:
         """Take part in the collectives of a backward pass of the other ranks, with zeros."""
         self.prepare(())
-        self._next = 0
-        works: list[Any] = []
-        for bucket in self.buckets:
+        for number, bucket in enumerate(self.buckets, 1):
+            self._next = number
             bucket.flat.zero_()
-            if self._hook is None:
-                works.append(all_reduce(bucket.flat, group=self.group, async_op=True))
-            else:
-                given = GradBucket(len(works), bucket.flat, bucket.parameters, len(works) + 1 == len(self.buckets))
-                works.append(self._hook(self._hook_state, given))
-        for work in works:
-            work.wait()
+            for place in bucket.separate:
+                parameter = bucket.parameters[place]
+                bucket.views[place] = candelabra.zeros(parameter.shape, dtype=parameter.dtype, device=parameter.device)
+            self._start(bucket, number == len(self.buckets))
+        if self.finds_unused or self.is_static:
+            self._anywhere([0] * len(self.parameters))
+        for bucket in self.buckets:
+            for work in bucket.works:
+                work.wait()
+            bucket.forget()
         self._expects_backward = False
 
     def close(self) -> None:
         """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
+
+
+def _can_be_reduced(grad: Tensor) -> bool:
+    """Return whether a collective may write to a gradient itself."""
+    return grad.__class__ is Tensor and grad.is_contiguous() and not grad.requires_grad
 
 
 def unused_parameters(outputs: Any, parameters: list[Tensor]) -> list[int]:

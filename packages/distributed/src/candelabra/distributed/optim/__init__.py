@@ -1,5 +1,6 @@
-"""Optimizers whose states are divided among ranks."""
+"""Optimizers for several processes."""
 
+from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-__all__ = ["ZeroRedundancyOptimizer"]
+__all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
