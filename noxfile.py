@@ -35,6 +35,7 @@ WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
 #: pyproject.toml.
 BUILD_NEEDS = [
     "scikit-build-core>=0.11",
+    "hatch-fancy-pypi-readme>=24",
     "pybind11>=3.1",
     "cmake>=3.24",
     "ninja",

@@ -228,7 +228,8 @@ def _is_default_device(device: _C.device) -> bool:
         return False
 
 
-def _suffixes(t: Tensor) -> Iterator[str]:
+def suffixes(t: Tensor) -> Iterator[str]:
+    """Yield what is printed of a tensor after its elements, where it is not what is usual."""
     if t.is_meta or not _is_default_device(t.device):
         yield f"device='{t.device}'"
     empty = t.numel() == 0
@@ -262,12 +263,33 @@ def contents_text(self: Tensor, indent: int) -> str:
     >>> candelabra.printing.contents_text(candelabra.tensor([1, 2]), 0)
     '[1, 2]'
     """
-    if self.is_meta or "_device_stood_for" in self.__dict__:
-        return "..."  # without memory
+    if not has_elements(self):
+        return "..."
     if self.numel() == 0:
         return "[]"
-    shown = _shown(_detach(self), self.numel() > options.threshold)
-    return _array_text(shown, self.ndim, indent, _formatter(self.dtype, list(_flat(shown))))
+    shown, formatter = shown_elements(self, self.numel() > options.threshold)
+    return _array_text(shown, self.ndim, indent, formatter)
+
+
+def has_elements(self: Tensor) -> bool:
+    """Return whether a tensor has memory whose elements can be shown."""
+    return not self.is_meta and "_device_stood_for" not in self.__dict__
+
+
+def shown_elements(self: Tensor, summarize: bool) -> tuple[Any, Any]:
+    """Return nested lists of the elements that are shown, and what formats one of them.
+
+    Ellipsis stands for those between the edges, if `summarize`.
+    """
+    shown = _shown(_detach(self), summarize)
+    return shown, _formatter(self.dtype, list(_flat(shown)))
+
+
+def tensor_html(self: Tensor) -> str:
+    """Return the HTML that notebooks show."""
+    from . import notebook  # of no use outside of notebooks
+
+    return notebook.tensor_html(self)
 
 
 def tensor_text(self: Tensor, tensor_contents: str | None = None) -> str:
@@ -278,7 +300,7 @@ def tensor_text(self: Tensor, tensor_contents: str | None = None) -> str:
     text = contents_text(self, indent) if tensor_contents is None else tensor_contents
     pieces = [prefix, text]
     used = len(prefix + text) - (prefix + text).rfind("\n") + 1
-    for suffix in _suffixes(self):
+    for suffix in suffixes(self):
         if used + len(suffix) + 2 > options.linewidth:
             pieces.append(",\n" + " " * indent + suffix)
             used = indent + len(suffix)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .anomaly import annotate, is_anomaly_enabled
 from .fitting import fit, like
@@ -214,11 +213,10 @@ class Function(metaclass=_Meta):
     generate_vmap_rule = False
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        warnings.warn(
+        _C.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
             "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import Any
 
 import candelabra
 import candelabra.export as _export  # noqa: F401
-from candelabra import Tensor, nn, pytree
+from candelabra import _C, Tensor, nn, pytree
 from candelabra.export.graph import Graph
 from candelabra.export.recording import TracerWarning
 
@@ -169,10 +169,9 @@ def _check(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], tolera
     for number, (a, b) in enumerate(pairs, 1):
         same = candelabra.allclose(a, b, tolerance, tolerance, equal_nan=True) if isinstance(a, Tensor) else a == b
         if not same:
-            warnings.warn(
+            _C.warn(
                 f"Output nr {number}. of the traced function does not match the corresponding output of the Python function.",
                 TracerWarning,
-                stacklevel=3,
             )
 
 

@@ -7,7 +7,6 @@ Source: Micikevicius et al., "Mixed precision training", 2017, section 3.2.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections import defaultdict
 from enum import Enum
 
@@ -83,7 +82,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and not backends.is_available(device):
-            warnings.warn(f"GradScaler is enabled, but {device.upper()} is not available.  Disabling.", stacklevel=2)
+            _C.warn(f"GradScaler is enabled, but {device.upper()} is not available.  Disabling.")
             self._enabled = False
         if not self._enabled:
             return

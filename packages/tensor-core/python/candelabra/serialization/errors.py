@@ -49,6 +49,10 @@ class UnsafeFileError(FileError, pickle.UnpicklingError):
         self.missing = missing
 
 
+class NotReadError(FileError):
+    """An intact file holds what is not read. :func:`explained` does not call it damaged."""
+
+
 class CalledError(Exception):
     """Wraps an exception of a caller's function (``map_location`` or an allowed class), so that
     :func:`explained` passes it on.
@@ -86,9 +90,9 @@ def explained(function: str, f: Any, formats: str) -> Iterator[None]:
     except (_C.OutOfMemoryError, _C.BackendError):
         raise
     except UnsafeFileError as error:
-        if error.missing is None:
-            raise UnsafeFileError(_sentence(function, f, formats, error)) from error
         raise UnsafeFileError(f"{function}: {_name(f)} is not loaded: {error}", error.missing) from error
+    except NotReadError as error:
+        raise FileError(f"{function}: {_name(f)} is not loaded: {error}") from error
     except _FAULTS as error:
         raise FileError(_sentence(function, f, formats, error)) from error
 

@@ -8,9 +8,13 @@ version does not have it.
 
 from __future__ import annotations
 
-from typing import Any
+from candelabra.versions import register
 
 __version__ = "0.1.0"
+register("candelabra-utils", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-multiprocessing>=0.1,<0.2")
+
+from typing import Any
+
 __all__: list[str] = []
 
 #: Imported when they are asked for.
