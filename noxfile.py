@@ -97,7 +97,7 @@ TEST_PACKAGES = {
 TEST_OTHERS = {
     "compile": ["onnx", "onnxruntime"],
     "vision-ops": ["pillow"],
-    "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"],
+    "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib", "pandas", "polars"],
     "collectives-mpi": ["mpich>=5"],
 }
 #: Suites of backend-cpu that depend on the GEMM library or the instruction set.

@@ -1,8 +1,8 @@
 """Data loading, training and tools for Candelabra.
 
-Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
-`cpp_extension`, `dlpack`, `file_baton`, `model_zoo`,
-`module_tracker` and `weak`. Access to any other attribute raises an error which says that this
+Contains `data`, `Trainer`, `summary`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
+`cpp_extension`, `dlpack`, `file_baton`, `flop_counter`, `frames`, `model_zoo`, `module_tracker`
+and `weak`. Access to any other attribute raises an error which says that this
 version does not have it.
 """
 
@@ -26,8 +26,11 @@ _MODULES = (
     "data",
     "dlpack",
     "file_baton",
+    "flop_counter",
+    "frames",
     "model_zoo",
     "module_tracker",
+    "summaries",
     "tensorboard",
     "trainer",
     "weak",
@@ -58,6 +61,10 @@ def __getattr__(name: str) -> Any:
         from .trainer import Trainer
 
         return Trainer
+    if name == "summary":
+        from .summaries import summary
+
+        return summary
     raise AttributeError(
         f"candelabra.utils.{name} is not there yet: version {__version__} of candelabra-utils does not have it. "
         "pip install --upgrade candelabra-utils brings it once it is released"

@@ -523,6 +523,11 @@ class Module(Tree, StateDict, Conversion, Hooked):
             return f"{name}({extra})"
         return f"{name}(\n  " + "\n  ".join(lines + children) + "\n)"
 
+    def _repr_html_(self) -> str:
+        from .base.notebook import module_html  # of no use outside of notebooks
+
+        return module_html(self)
+
 
 _HOOK_TABLES = (
     "_backward_pre_hooks",

@@ -104,7 +104,6 @@ FILES = {
     "utils.data._utils.worker": "data.worker",
     "utils.data.dataloader": "data.dataloader",
     "utils.deterministic": "settings.deterministic",
-    "utils.flop_counter": "operators.flop_counter",
     "utils.model_zoo": "internals.hub_names",
     "utils.serialization": "settings.serialization_package",
     "utils.serialization.config": "settings.serialization_config",
