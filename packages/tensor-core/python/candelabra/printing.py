@@ -229,7 +229,14 @@ def _is_default_device(device: _C.device) -> bool:
 
 
 def suffixes(t: Tensor) -> Iterator[str]:
-    """Yield what is printed of a tensor after its elements, where it is not what is usual."""
+    """Yield what is printed of a tensor after its elements, where it is not what is usual.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> list(candelabra.printing.suffixes(candelabra.ones(2, dtype=candelabra.int32)))
+    ['dtype=candelabra.int32']
+    """
     if t.is_meta or not _is_default_device(t.device):
         yield f"device='{t.device}'"
     empty = t.numel() == 0
@@ -272,7 +279,14 @@ def contents_text(self: Tensor, indent: int) -> str:
 
 
 def has_elements(self: Tensor) -> bool:
-    """Return whether a tensor has memory whose elements can be shown."""
+    """Return whether a tensor has memory whose elements can be shown.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.printing.has_elements(candelabra.ones(2, device="meta"))
+    False
+    """
     return not self.is_meta and "_device_stood_for" not in self.__dict__
 
 
@@ -280,13 +294,27 @@ def shown_elements(self: Tensor, summarize: bool) -> tuple[Any, Any]:
     """Return nested lists of the elements that are shown, and what formats one of them.
 
     Ellipsis stands for those between the edges, if `summarize`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> shown, formatter = candelabra.printing.shown_elements(candelabra.arange(9), True)
+    >>> shown, formatter.format(shown[0])
+    ([0, 1, 2, Ellipsis, 6, 7, 8], '0')
     """
     shown = _shown(_detach(self), summarize)
     return shown, _formatter(self.dtype, list(_flat(shown)))
 
 
 def tensor_html(self: Tensor) -> str:
-    """Return the HTML that notebooks show."""
+    """Return the HTML that notebooks show.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.ones(2)._repr_html_().startswith("<div>")
+    True
+    """
     from . import notebook  # of no use outside of notebooks
 
     return notebook.tensor_html(self)

@@ -50,7 +50,13 @@ class UnsafeFileError(FileError, pickle.UnpicklingError):
 
 
 class NotReadError(FileError):
-    """An intact file holds what is not read. :func:`explained` does not call it damaged."""
+    """An intact file holds what is not read: :func:`explained` raises `kind`, and does not call the
+    file damaged.
+    """
+
+    def __init__(self, message: str, kind: type[FileError] = FileError) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class CalledError(Exception):
@@ -90,9 +96,11 @@ def explained(function: str, f: Any, formats: str) -> Iterator[None]:
     except (_C.OutOfMemoryError, _C.BackendError):
         raise
     except UnsafeFileError as error:
+        if error.missing is None:
+            raise UnsafeFileError(_sentence(function, f, formats, error)) from error
         raise UnsafeFileError(f"{function}: {_name(f)} is not loaded: {error}", error.missing) from error
     except NotReadError as error:
-        raise FileError(f"{function}: {_name(f)} is not loaded: {error}") from error
+        raise error.kind(f"{function}: {_name(f)} is not loaded: {error}") from error
     except _FAULTS as error:
         raise FileError(_sentence(function, f, formats, error)) from error
 

@@ -121,8 +121,9 @@ def _read(source: Source, places: Places, mapped: bool, encoding: str) -> Any:
             "it is a tar archive of PyTorch before version 0.2: load it with a PyTorch and save it again"
         )
     if head[:1] == b"\x80" and 1 < head[1] <= 5:
-        raise UnsafeFileError(
-            "it is a pickle by itself, and those are not read: save it by candelabra.save or torch.save"
+        raise NotReadError(
+            "it is no archive but a pickle by itself, and those are not read: save it by candelabra.save or torch.save",
+            UnsafeFileError,
         )
     raise FileError("it begins as no format that is known")
 
