@@ -7,16 +7,17 @@ import os
 import platform
 import sys
 
-from candelabra import __version__, get_num_threads, self_check, versions
+from candelabra import __version__, get_num_threads, version
 from candelabra.backends import __main__ as backends
 from candelabra.backends import installed
+from candelabra.testing import self_check
 
 
 def distributions() -> dict[str, tuple[str, list[str]]]:
     """Return the version and the requirements of each installed distribution of Candelabra."""
     from importlib import metadata
 
-    found = {}
+    found: dict[str, tuple[str, list[str]]] = {}
     for distribution in metadata.distributions():
         name = (distribution.metadata["Name"] or "").lower()
         if name == "candelabra" or name.startswith("candelabra-"):
@@ -27,18 +28,18 @@ def distributions() -> dict[str, tuple[str, list[str]]]:
 def misfits(found: dict[str, tuple[str, list[str]]]) -> list[str]:
     """Return a sentence for each requirement between the distributions that does not hold."""
     faults = []
-    for name, (version, requirements) in found.items():
+    for name, (own, requirements) in found.items():
         for requirement in requirements:
             need, _, marker = requirement.partition(";")
             if "extra" in marker:
                 continue
-            other, least, below = versions.parts(need.replace(" ", ""))
+            other, least, below = version.parts(need.replace(" ", ""))
             if not other.startswith("candelabra-"):
                 continue
             if other not in found:
-                faults.append(f"{name} {version} needs {need.strip()}, which is not installed: pip install {other}")
-            elif not versions.fits(found[other][0], least, below):
-                faults.append(f"{name} {version} needs {need.strip()}, but {other} {found[other][0]} is installed")
+                faults.append(f"{name} {own} needs {need.strip()}, which is not installed: pip install {other}")
+            elif not version.fits(found[other][0], least, below):
+                faults.append(f"{name} {own} needs {need.strip()}, but {other} {found[other][0]} is installed")
     return faults
 
 
@@ -54,8 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"candelabra {__version__}, Python {platform.python_version()}, {platform.platform()}")
     print(f"{len(os.sched_getaffinity(0))} cores, {get_num_threads()} threads, {sys.executable}")
     found = distributions()
-    for name, (version, _) in found.items():
-        print(f"  {name:<28} {version}")
+    for name, (own, _) in found.items():
+        print(f"  {name:<28} {own}")
     faults = misfits(found)
     device_types = sorted(installed())
     if not device_types:

@@ -306,18 +306,39 @@ def shown_elements(self: Tensor, summarize: bool) -> tuple[Any, Any]:
     return shown, _formatter(self.dtype, list(_flat(shown)))
 
 
+#: A table in a notebook is at most of this many rows and columns; longer ones are shown by their
+#: edges.
+LONGEST = 20
+_CELL = "text-align:right;font-family:monospace;padding:0 .5em"
+
+
 def tensor_html(self: Tensor) -> str:
-    """Return the HTML that notebooks show.
+    """Return the HTML that notebooks show: a table for one and two dimensions, else the text.
 
     Examples
     --------
     >>> import candelabra
-    >>> candelabra.ones(2)._repr_html_().startswith("<div>")
+    >>> "<table" in candelabra.ones(2, 2)._repr_html_()
     True
     """
-    from . import notebook  # of no use outside of notebooks
+    from html import escape  # of no use outside of notebooks
 
-    return notebook.tensor_html(self)
+    facts = [type(self).__name__, str(tuple(self.shape)), str(self.dtype), str(self.device)]
+    facts += [suffix for suffix in suffixes(self) if suffix.startswith(("grad_fn", "requires_grad"))]
+    head = f"<div><small>{escape(' · '.join(facts))}</small>"
+    if self.ndim not in (1, 2) or not self.numel() or not has_elements(self):
+        return f"{head}<pre>{escape(contents_text(self, 0))}</pre></div>"
+    values, formatter = shown_elements(self, max(self.shape) > LONGEST)
+    rows = [values] if self.ndim == 1 else values
+    width = next((len(row) for row in rows if row is not Ellipsis), 1)
+    lines = "".join(f"<tr>{_cells(row, width, formatter)}</tr>" for row in rows)
+    return f'{head}<table class="candelabra-tensor">{lines}</table></div>'
+
+
+def _cells(row: Any, width: int, formatter: Any) -> str:
+    cells = [Ellipsis] * width if row is Ellipsis else row
+    texts = ("…" if cell is Ellipsis else formatter.format(cell).strip() for cell in cells)
+    return "".join(f'<td style="{_CELL}">{text}</td>' for text in texts)
 
 
 def tensor_text(self: Tensor, tensor_contents: str | None = None) -> str:

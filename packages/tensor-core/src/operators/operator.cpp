@@ -571,10 +571,6 @@ const char* Call::name() const {
   return op.schema.name.c_str();
 }
 
-const char* Call::title() const {
-  return op.message_name();
-}
-
 Ref<> call_operator(Operator& op, std::initializer_list<PyObject*> arguments) {
   return owned(op.vectorcall(reinterpret_cast<PyObject*>(&op), arguments.begin(), arguments.size(), nullptr));
 }

@@ -7,7 +7,7 @@ import pytest
 
 import candelabra as c
 from candelabra import __main__ as program
-from candelabra import self_check
+from candelabra.testing import self_check
 
 
 def test_it_prints_versions_devices_and_figures():

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from candelabra import versions
+from candelabra import version as versions
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +60,10 @@ def test_parts_of_requirements():
 def test_an_import_is_refused(tmp_path):
     package = tmp_path / "layers.py"
     package.write_text(
-        "from candelabra.versions import register\nregister('layers', '0.1', 'candelabra-tensor-core>=7,<8')\n"
+        "from candelabra.version import register\nregister('layers', '0.1', 'candelabra-tensor-core>=7,<8')\n"
     )
     done = subprocess.run([sys.executable, "-c", "import layers"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
-        "candelabra.versions.VersionError: layers 0.1 needs candelabra-tensor-core>=7,<8, but"
+        "candelabra.version.VersionError: layers 0.1 needs candelabra-tensor-core>=7,<8, but"
     )

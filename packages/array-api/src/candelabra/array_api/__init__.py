@@ -10,7 +10,7 @@ https://data-apis.org/array-api/2024.12.
 
 from __future__ import annotations
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-array-api", __version__, "candelabra-tensor-core>=0.1,<0.2")

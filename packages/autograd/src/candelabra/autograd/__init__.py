@@ -5,7 +5,7 @@ its autograd function. It also adds ``backward``, ``register_hook``, ``retain_gr
 methods to tensors.
 """
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-autograd", __version__, "candelabra-tensor-core>=0.1,<0.2")

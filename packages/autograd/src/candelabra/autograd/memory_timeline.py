@@ -1,4 +1,4 @@
-"""The memory timeline of a profile as a page: allocated bytes over time, and what allocated most."""
+"""The memory timeline of a profile as a page: bytes over time, and what allocated most."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-compile", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-nn>=0.1,<0.2")

@@ -6,7 +6,7 @@ starts the processes of a job, on one machine or several. See :doc:`distributed`
 
 from __future__ import annotations
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register(

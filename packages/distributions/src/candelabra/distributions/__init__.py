@@ -5,7 +5,7 @@ with ``has_rsample`` are differentiable functions of the parameters. That needs 
 sampling without gradients does not.
 """
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-distributions", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-autograd>=0.1,<0.2")

@@ -8,7 +8,7 @@ memory and mapped by the receiver. Writes are visible to all processes. See
 
 from __future__ import annotations
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-multiprocessing", __version__, "candelabra-tensor-core>=0.1,<0.2")

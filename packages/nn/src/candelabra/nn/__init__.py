@@ -1,6 +1,6 @@
 """Provide layers, losses, containers and initializers, as in ``torch.nn``."""
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-nn", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-autograd>=0.1,<0.2")

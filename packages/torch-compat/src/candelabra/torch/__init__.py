@@ -14,7 +14,7 @@ Access to anything that Candelabra does not have raises an error with its name.
 
 from __future__ import annotations
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-torch-compat", __version__, "candelabra-tensor-core>=0.1,<0.2")

@@ -8,7 +8,7 @@ version does not have it.
 
 from __future__ import annotations
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-utils", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-multiprocessing>=0.1,<0.2")

@@ -138,7 +138,7 @@ class _Calls:
 
 
 def summary(model: Any, input: Any = None, *, depth: int = 3) -> Summary:
-    """Return a table of a model's modules: shapes of outputs, parameters, floating-point operations.
+    """Return a table of a model's modules: shapes of outputs, parameters, operations.
 
     The model is called once, in evaluation mode and without gradients. Its buffers and the
     generators of random numbers are the same afterwards.

@@ -12,7 +12,7 @@ tensor([1, 2])
 
 from __future__ import annotations
 
-from candelabra.versions import register
+from candelabra.version import register
 
 __version__ = "0.1.0"
 register("candelabra-vision-ops", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-autograd>=0.1,<0.2")

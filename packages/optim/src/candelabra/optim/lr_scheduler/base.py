@@ -110,7 +110,9 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def __repr__(self) -> str:
-        shown = {name: value for name, value in vars(self).items() if isinstance(value, bool | int | float | str)}
+        shown: dict[str, Any] = {
+            name: value for name, value in vars(self).items() if isinstance(value, bool | int | float | str)
+        }
         shown |= {"lr": [float(rate) for rate in self._last_lr]}
         options = (f"{name}={value!r}" for name, value in shown.items() if name[0] != "_")
         return f"{type(self).__name__}({', '.join(options)})"

@@ -35,6 +35,8 @@ class Dataset(Generic[T_co]):
     9
     """
 
+    _describes_itself = True
+
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError(f"{type(self).__name__} is a dataset without __getitem__(self, index); define it")
 

@@ -14,9 +14,6 @@ def described(source: Any) -> str:
     >>> described([1, 2])
     'list of 2'
     """
-    from .dataset import Dataset
-    from .sampler import Sampler
-
-    if isinstance(source, Dataset | Sampler):
+    if getattr(source, "_describes_itself", False):
         return repr(source)
     return f"{type(source).__name__} of {len(source)}" if hasattr(source, "__len__") else type(source).__name__

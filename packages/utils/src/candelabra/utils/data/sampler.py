@@ -39,6 +39,8 @@ class Sampler(Generic[T_co]):
     [2, 1, 0]
     """
 
+    _describes_itself = True
+
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} is a sampler without __iter__(self); define it")
 

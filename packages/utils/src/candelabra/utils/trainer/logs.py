@@ -273,7 +273,7 @@ class TensorBoard:
 
 
 class WandB:
-    """Logs the values of steps and evaluations to Weights & Biases, or a library with its interface.
+    """Logs steps and evaluations to Weights & Biases, or a library with its interface.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import time
 import candelabra
 from candelabra import Tensor, accelerator
 
-from .assembly import MissingPackageError
+from ..assembly import MissingPackageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
