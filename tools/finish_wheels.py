@@ -135,13 +135,13 @@ def finish(wheel: Path) -> str:
     contents[record] = ("\n".join([*lines, f"{record},,"]) + "\n").encode()
     date = time.gmtime(epoch())[:6]
     beside = wheel.with_suffix(".part")
-    with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for path in [*order, record]:
             item = zipfile.ZipInfo(path, date)
             item.compress_type = zipfile.ZIP_DEFLATED
             item.create_system = 3
             item.external_attr = (0o100755 if path in executable else 0o100644) << 16
-            archive.writestr(item, contents[path], compresslevel=9)
+            archive.writestr(item, contents[path], compresslevel=6)
     os.replace(beside, wheel)
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
