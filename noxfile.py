@@ -333,7 +333,8 @@ def tests_integration(session: nox.Session) -> None:
         "collectives-mpi",
     ]
     install(
-        session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5", "mypy", "pyright[nodejs]",
+        session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5", "mypy", "pyright[nodejs]", "packaging",
+        "cyclonedx-python-lib>=11,<12",
     )  # fmt: skip
     run_tests(session, ROOT / "tests" / "integration")
 

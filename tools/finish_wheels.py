@@ -123,7 +123,7 @@ def finish(wheel: Path) -> str:
         contents = {item.filename: archive.read(item) for item in archive.infolist() if not item.is_dir()}
         executable = {item.filename for item in archive.infolist() if item.external_attr >> 16 & 0o100}
     (folder,) = {name.split("/")[0] for name in contents if name.split("/")[0].endswith(".dist-info")}
-    name = folder.rsplit("-", 1)[0]
+    name = folder.partition("-")[0]
     bundled = contents.get(f"{folder}/sboms/bundled.txt", b"").decode().splitlines()
     metadata = contents[f"{folder}/METADATA"].decode()
     contents[f"{folder}/sboms/{name}.cdx.json"] = bill(metadata, bundled, wheel.stem).encode()
