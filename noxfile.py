@@ -444,6 +444,13 @@ def wheels(session: nox.Session) -> None:
 
 
 @nox.session
+def images(session: nox.Session) -> None:
+    """Build the images of docker/ from wheels, and run the demo in them: ``-- [cpu] [cuda]``."""
+    build(session, ALL)
+    session.run("python", str(ROOT / "tools" / "build_images.py"), *session.posargs)
+
+
+@nox.session
 def reproducible(session: nox.Session) -> None:
     """Build wheels twice, in different folders, and compare their bits.
 

@@ -153,10 +153,8 @@ def uploads(root: Path, package: str, version: Version) -> list[str]:
     if settings["build-system"]["build-backend"].startswith("hatchling"):
         files = f"dist/{stem}-py3-none-any.whl dist/{stem}.tar.gz"
     else:
-        lines.append(
-            f"gh run download --name wheels-{package} --dir dist/upload    # of the workflow wheels, for this tag"
-        )
-        files = f"dist/upload/{stem}-*.whl dist/upload/{stem}.tar.gz"
+        lines.append("gh run download --name wheels --dir dist/upload    # of the workflow wheels, for this tag")
+        files = f"dist/upload/{package}/{stem}-*.whl dist/upload/{package}/{stem}.tar.gz"
     return [*lines, f"python -m twine check --strict {files}", f"python -m twine upload {files}"]
 
 

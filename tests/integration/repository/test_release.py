@@ -162,8 +162,8 @@ def test_a_package_that_is_none_is_refused(repository):
 def test_compiled_wheels_come_from_the_workflow(repository):
     write(repository, "backend-cpu", backend="scikit_build_core.build")
     lines = release.uploads(repository, "backend-cpu", Version("0.1.1"))
-    assert any("gh run download --name wheels-backend-cpu" in line for line in lines)
-    assert "dist/upload/candelabra_backend_cpu-0.1.1-*.whl" in lines[-1]
+    assert any("gh run download --name wheels --dir" in line for line in lines)
+    assert "dist/upload/backend-cpu/candelabra_backend_cpu-0.1.1-*.whl" in lines[-1]
 
 
 def test_wheels_of_tags_are_built_from_their_sources(repository, monkeypatch, tmp_path_factory):
