@@ -5,9 +5,14 @@ ARG BASE=docker.io/library/python:3.11-slim
 
 FROM ${BASE} AS installed
 COPY dist/*.whl /wheels/
+# A bundle of certificates for networks that have their own, mounted by tools/build_images.py.
+ARG PIP_CERT
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1
+# Packages of ours come from the wheels alone.
 RUN python3 -m venv /opt/candelabra \
-  && /opt/candelabra/bin/pip install --no-cache-dir --disable-pip-version-check --find-links /wheels candelabra numpy \
-  && /opt/candelabra/bin/pip uninstall --yes --quiet pip \
+  && /opt/candelabra/bin/pip install --no-cache-dir pluggy numpy \
+  && /opt/candelabra/bin/pip install --no-cache-dir --no-index --find-links /wheels candelabra \
+  && /opt/candelabra/bin/pip uninstall --yes --quiet pip setuptools \
   && find /opt/candelabra -name __pycache__ -type d -prune -exec rm -r {} +
 
 FROM ${BASE} AS image
@@ -20,12 +25,13 @@ WORKDIR /home/candelabra
 CMD ["python3"]
 
 FROM image AS smoke
+ARG PIP_CERT
 COPY examples/digits.py /home/candelabra/digits.py
 RUN python3 -m candelabra \
   && python3 -m venv /tmp/demo \
   && PYTHONPATH=$(python3 -c "import site; print(site.getsitepackages()[0])") \
   && export PYTHONPATH \
-  && /tmp/demo/bin/pip install --no-cache-dir --quiet --disable-pip-version-check scikit-learn tqdm matplotlib \
-  && /tmp/demo/bin/python /home/candelabra/digits.py --output /tmp/output
+  && /tmp/demo/bin/pip install --no-cache-dir --quiet scikit-learn tqdm matplotlib \
+  && /tmp/demo/bin/python /home/candelabra/digits.py --epochs 3 --output /tmp/output
 
 FROM image

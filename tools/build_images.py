@@ -8,6 +8,7 @@ debootstrap. Says which.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def engine() -> list[str]:
     if shutil.which("docker") and not subprocess.run(["docker", "info"], capture_output=True).returncode:
         return ["docker", "build"]
     if shutil.which("buildah"):
-        return ["buildah", "--storage-driver", "vfs", "bud", "--isolation", "chroot"]
+        return ["buildah", "--storage-driver", "vfs", "bud", "--layers", "--isolation", "chroot"]
     raise SystemExit("there is no daemon of docker and no buildah: apt-get install buildah debootstrap")
 
 
@@ -81,6 +82,16 @@ def base(building: list[str]) -> str:
     return debian_base()
 
 
+def certificates() -> list[str]:
+    """Return the options that let pip reach the network where it has certificates of its own: the
+    bundle that PIP_CERT, REQUESTS_CA_BUNDLE or SSL_CERT_FILE names.
+    """
+    for variable in ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
+        if bundle := os.environ.get(variable):
+            return ["--volume", f"{bundle}:/certificates.pem:ro", "--build-arg", "PIP_CERT=/certificates.pem"]
+    return []
+
+
 def size(building: list[str], name: str) -> str:
     """Return the size of an image."""
     if building[0] == "docker":
@@ -99,6 +110,8 @@ def main() -> None:
     print(f"built by {how}; the base is {chosen}", flush=True)
     for image in given.images or ["cpu"]:
         common = [*building, "--build-arg", f"BASE={chosen}", "-f", f"docker/{image}.Dockerfile"]
+        if building[0] == "buildah":  # docker build has no volumes
+            common += certificates()
         run(*common, "--target", "smoke", "-t", f"candelabra:{image}-smoke", ".")
         run(*common, "-t", f"candelabra:{image}", ".")
         print(f"candelabra:{image} is {size(building, f'candelabra:{image}')}; the base is {size(building, chosen)}")
