@@ -26,6 +26,8 @@ ALL = [
     "distributed", "array-api", "legacy", "torch-compat", "vision-ops", "collectives-mpi", "runner", "candelabra",
 ]  # fmt: skip
 COMPILED = ["tensor-core", "backend-cpu"]
+#: What finishes and checks wheels for publication.
+PUBLISHING_NEEDS = ["auditwheel>=6.4", "cyclonedx-python-lib>=11,<12", "packaging"]
 #: Packages with C++ sources, whose builds take WARNINGS_FAIL.
 WITH_CPP = [*COMPILED, "vision-ops", "collectives-mpi", "runner"]
 #: Whether compiler warnings fail the build. CI sets this, where the compiler is known. Users may
@@ -35,6 +37,7 @@ WARNINGS_FAIL = os.environ.get("CANDELABRA_WERROR", "OFF")
 #: pyproject.toml.
 BUILD_NEEDS = [
     "scikit-build-core>=0.11",
+    "hatch-fancy-pypi-readme>=24",
     "pybind11>=3.1",
     "cmake>=3.24",
     "ninja",
@@ -101,7 +104,7 @@ TEST_PACKAGES = {
 TEST_OTHERS = {
     "compile": ["onnx", "onnxruntime", "llvmlite"],
     "vision-ops": ["pillow"],
-    "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib"],
+    "utils": ["tensorboard", "pillow", "setuptools<81", "tqdm", "matplotlib", "pandas", "polars"],
     "collectives-mpi": ["mpich>=5"],
 }
 #: Suites of backend-cpu that depend on the GEMM library or the instruction set.
@@ -353,7 +356,8 @@ def tests_integration(session: nox.Session) -> None:
         "collectives-mpi",
     ]
     install(
-        session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5", "mypy", "pyright[nodejs]",
+        session, packages, *TEST_NEEDS, "scikit-learn", "tqdm", "matplotlib", "setuptools<81", "mpich>=5", "mypy", "pyright[nodejs]", "packaging",
+        "cyclonedx-python-lib>=11,<12",
     )  # fmt: skip
     run_tests(session, ROOT / "tests" / "integration")
 
@@ -363,7 +367,15 @@ def tests_examples(session: nox.Session) -> None:
     """Test the out-of-tree backends, built like a third party's, the demo, the examples and the
     tutorials.
     """
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "distributions", "compile", "distributed", "collectives-mpi"]
+    packages = [
+        *DEMO_PACKAGES,
+        "multiprocessing",
+        "utils",
+        "distributions",
+        "compile",
+        "distributed",
+        "collectives-mpi",
+    ]
     others = ["tqdm", "matplotlib", "scikit-learn", "setuptools", "cython>=3.1", "numba"]
     # PoCL, where the machine has it (pocl-opencl-icd). Else Intel's runtime, which needs no root.
     has_opencl = any(Path("/etc/OpenCL/vendors").glob("*.icd"))
@@ -435,8 +447,13 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build all wheels into dist/, smoke-test them in a fresh environment, and build all sdists."""
-    build(session, ALL)
+    """Build all wheels into dist/, with their bills of materials, smoke-test them in a fresh
+    environment, and build all sdists.
+    """
+    session.install("-q", *PUBLISHING_NEEDS)
+    built = build(session, ALL)
+    session.run("python", str(ROOT / "tools" / "finish_wheels.py"), *built)
+    session.run("python", str(ROOT / "tools" / "wheel_tags.py"), *built)
     temporary = Path(session.create_tmp()).resolve()
     environment = temporary / "smoke"
     shutil.rmtree(environment, ignore_errors=True)
@@ -451,12 +468,103 @@ def wheels(session: nox.Session) -> None:
     session.chdir(temporary)
     # The path has no compiler: installing and running must not need one.
     session.run(python, str(ROOT / "tools" / "smoke_test.py"), external=True, env={"PATH": str(environment / "bin")})
-    session.run(str(build_environment(session)), str(ROOT / "tools" / "check_sdists.py"), external=True)
+    session.run(str(build_environment(session)), str(ROOT / "tools" / "check_sdists.py"), str(DIST), external=True)
     total = sum(
         path.stat().st_size for name in COMPILED for path in DIST.glob(f"candelabra_{name.replace('-', '_')}-*.whl")
     )
     session.log(f"wheels of tensor-core and backend-cpu: {total / 1e6:.1f} MB")
     session.run("python", str(ROOT / "tools" / "core_size.py"))
+
+
+@nox.session
+def images(session: nox.Session) -> None:
+    """Build the images of docker/ from wheels, and run the demo in them: ``-- [cpu] [cuda]``."""
+    build(session, ALL)
+    session.run("python", str(ROOT / "tools" / "build_images.py"), *session.posargs)
+
+
+@nox.session
+def reproducible(session: nox.Session) -> None:
+    """Build wheels twice, in different folders, and compare their bits.
+
+    By default, those of the packages without C++ and of the runner; others by their names.
+    """
+    session.install("-q", *PUBLISHING_NEEDS)
+    python = build_environment(session)
+    pure = [package for package in ALL if package not in WITH_CPP]
+    chosen = session.posargs or [*pure, "runner"]
+    headers = core_headers(session) if set(chosen) & set(WITH_CPP) else None
+    digests = []
+    for place in ("one", "another/place"):
+        folder = Path(session.create_tmp()).resolve() / place
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "dist").mkdir(parents=True)
+        skipped = shutil.ignore_patterns("build", "__pycache__", "*.so", "include" if headers is None else "tests")
+        for package in chosen:
+            shutil.copytree(PACKAGES / package, folder / package, ignore=skipped)
+            options = [f"-Ccmake.define.CANDELABRA_INCLUDE_DIR={headers}"] if package in WITH_CPP else []
+            environment = dict.fromkeys(("CFLAGS", "CXXFLAGS"), f"-ffile-prefix-map={folder}=.")
+            session.run(
+                str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder / "dist"),
+                *options, str(folder / package), external=True, env=environment,
+            )  # fmt: skip
+        wheels = sorted(map(str, (folder / "dist").glob("*.whl")))
+        digests.append(session.run("python", str(ROOT / "tools" / "finish_wheels.py"), *wheels, silent=True))
+    if digests[0] != digests[1]:
+        session.error(f"two builds differ:\n{digests[0]}\n{digests[1]}")
+    session.log(f"two builds gave the same bits:\n{digests[0]}")
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Release one package: ``-- PACKAGE VERSION [--dry-run]``. Prints what to upload."""
+    session.install("-q", "nox", "packaging", "uv")
+    session.run("python", str(ROOT / "tools" / "release.py"), *session.posargs)
+
+
+@nox.session(name="tests-released")
+def tests_released(session: nox.Session) -> None:
+    """Test packages with the released versions of the others, the smallest and the largest that
+    they say they work with. ``-- PACKAGE...``; by default all with tests.
+
+    Wheels of released versions are rebuilt from their tags, into dist/released.
+    """
+    python = build_environment(session)
+    install_into(session, python, "packaging")
+    kept = DIST / "released"
+    kept.mkdir(parents=True, exist_ok=True)
+    session.run(str(python), str(ROOT / "tools" / "released.py"), str(kept), external=True)
+    if not any(kept.glob("*.whl")):
+        session.skip("nothing has been released: no tag candelabra-NAME-vVERSION")
+    session.install("-q", "uv")
+    for package in session.posargs or TEST_PACKAGES:
+        for resolution in ("lowest", "highest"):
+            released_environment(session, package, resolution, kept)
+
+
+def released_environment(session: nox.Session, package: str, resolution: str, kept: Path) -> None:
+    """Run the tests of the wheel of a package in an environment of released wheels.
+
+    Packages that have no release come from the working tree.
+    """
+    others = [other for other in TEST_PACKAGES[package] if other != package]
+    stems = {other: distribution(other).replace("-", "_") for other in others}
+    missing = [other for other in others if not any(kept.glob(f"{stems[other]}-[0-9]*.whl"))]
+    wheels = build(session, [package, *missing])
+    environment = Path(session.create_tmp()).resolve() / f"{package}-{resolution}"
+    shutil.rmtree(environment, ignore_errors=True)
+    session.run("uv", "venv", "-q", str(environment))
+    python = str(environment / "bin" / "python")
+    installer = ["uv", "pip", "install", "-q", "--python", python]
+    session.run(*installer, "pluggy", *TEST_NEEDS, *TEST_OTHERS.get(package, []))
+    # Names of ours from these folders only.
+    session.run(
+        *installer, "--no-index", "--find-links", str(kept), "--resolution", resolution, *wheels,
+        *(distribution(other) for other in others if other not in missing),
+    )  # fmt: skip
+    session.chdir(session.create_tmp())
+    pytest = ["-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", str(PACKAGES / package / "tests")]
+    session.run(python, *pytest, external=True)
 
 
 @nox.session

@@ -1,12 +1,14 @@
 """Build the source distribution of each package, and the wheels of the pure ones from it.
 
 pip unpacks a source distribution with the filter "data" of tarfile, which refuses links out of the
-archive. Run by ``nox -s wheels`` in the environment that builds wheels.
+archive. Run by ``nox -s wheels`` in the environment that builds wheels. ``python
+tools/check_sdists.py FOLDER`` keeps them in a folder.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -36,6 +38,8 @@ def check(package: Path, folder: Path) -> None:
     if backend.startswith("hatchling"):
         wheels = ["-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(made), str(archive)]
         subprocess.run([sys.executable, *wheels], check=True)
+    if len(sys.argv) > 1:
+        shutil.copy(archive, sys.argv[1])
     print(f"{archive.name}: {os.path.getsize(archive) / 1e3:.0f} kB")
 
 

@@ -98,7 +98,9 @@ def test_inputs_are_checked():
 
 def test_outputs_that_depend_on_values():
     for other in (lambda x: candelabra.cat([x, x]), lambda x: x.float()):
-        with pytest.raises(AssertionError, match="return outputs with the same (shape|dtype) when inputs are perturbed"):
+        with pytest.raises(
+            AssertionError, match="return outputs with the same (shape|dtype) when inputs are perturbed"
+        ):
             gradcheck(lambda x, other=other: other(x) if x.item() >= 1 else x, leaf(1.0))
 
 

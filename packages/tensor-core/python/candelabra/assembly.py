@@ -246,6 +246,7 @@ def assemble(tensor: Any) -> dict[str, Any]:
     for name in METHODS_AS_FUNCTIONS:
         functions[name] = tensor.__dict__[name]
     tensor.__repr__ = overridable("__repr__", printing.tensor_text, method=True)
+    tensor._repr_html_ = printing.tensor_html
     tensor.__array_priority__ = 1000
     _C.Operator.__signature__ = _SignatureAttribute()  # type: ignore[attr-defined]
     tensor.__ilshift__ = OPERATORS["bitwise_left_shift"].inplace
@@ -272,6 +273,10 @@ def _publish(operator: Any, tags: int, tensor: type, functions: dict[str, Any]) 
         setattr(tensor, operator.name, operator)
 
 
+#: Functions of candelabra.utils that the package has as well.
+UTILS_FUNCTIONS = frozenset({"summary"})
+
+
 def missing_attribute(name: str) -> Any:
     """Import what is imported on first use only; the package's ``__getattr__``.
 
@@ -292,6 +297,8 @@ def missing_attribute(name: str) -> Any:
         return getattr(missing_attribute("nn").functional, name)
     if name in NATIVE_FUNCTIONS:
         return getattr(missing_attribute("nn").functional.native, name)
+    if name in UTILS_FUNCTIONS:
+        return getattr(missing_attribute("utils"), name)
     if name == "compile":
         return missing_attribute("compiler").compile
     if name == "default_generator":

@@ -5,7 +5,6 @@ alike, one state a thread.
 from __future__ import annotations
 
 import functools
-import warnings
 
 from candelabra import _C
 
@@ -28,12 +27,11 @@ class _Decorator:
     def __call__(self, function: Decorated) -> Decorated:
         if isinstance(function, type):
             # As in PyTorch, this gives a function that makes instances within the mode.
-            warnings.warn(
+            _C.warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
                 "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
                 "nothing else.",
                 FutureWarning,
-                stacklevel=2,
             )
         return _decorated(self._again, function)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import OrderedDict
+
+from candelabra import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +91,7 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
     hooks: Any = getattr(tensor, "_backward_hooks", None)
     for hook in (hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
+            _C.warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
                 "@torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
             )

@@ -15,7 +15,6 @@ import contextlib
 import functools
 import inspect
 import types
-import warnings
 from collections import defaultdict
 
 import candelabra
@@ -145,7 +144,7 @@ class TorchFunctionMode:
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:
         """Return an instance, which ``with`` enters; PyTorch's old form."""
-        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
+        _C.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
 

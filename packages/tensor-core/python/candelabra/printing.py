@@ -228,7 +228,15 @@ def _is_default_device(device: _C.device) -> bool:
         return False
 
 
-def _suffixes(t: Tensor) -> Iterator[str]:
+def suffixes(t: Tensor) -> Iterator[str]:
+    """Yield what is printed of a tensor after its elements, where it is not what is usual.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> list(candelabra.printing.suffixes(candelabra.ones(2, dtype=candelabra.int32)))
+    ['dtype=candelabra.int32']
+    """
     if t.is_meta or not _is_default_device(t.device):
         yield f"device='{t.device}'"
     empty = t.numel() == 0
@@ -262,12 +270,75 @@ def contents_text(self: Tensor, indent: int) -> str:
     >>> candelabra.printing.contents_text(candelabra.tensor([1, 2]), 0)
     '[1, 2]'
     """
-    if self.is_meta or "_device_stood_for" in self.__dict__:
-        return "..."  # without memory
+    if not has_elements(self):
+        return "..."
     if self.numel() == 0:
         return "[]"
-    shown = _shown(_detach(self), self.numel() > options.threshold)
-    return _array_text(shown, self.ndim, indent, _formatter(self.dtype, list(_flat(shown))))
+    shown, formatter = shown_elements(self, self.numel() > options.threshold)
+    return _array_text(shown, self.ndim, indent, formatter)
+
+
+def has_elements(self: Tensor) -> bool:
+    """Return whether a tensor has memory whose elements can be shown.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> candelabra.printing.has_elements(candelabra.ones(2, device="meta"))
+    False
+    """
+    return not self.is_meta and "_device_stood_for" not in self.__dict__
+
+
+def shown_elements(self: Tensor, summarize: bool) -> tuple[Any, Any]:
+    """Return nested lists of the elements that are shown, and what formats one of them.
+
+    Ellipsis stands for those between the edges, if `summarize`.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> shown, formatter = candelabra.printing.shown_elements(candelabra.arange(9), True)
+    >>> shown, formatter.format(shown[0])
+    ([0, 1, 2, Ellipsis, 6, 7, 8], '0')
+    """
+    shown = _shown(_detach(self), summarize)
+    return shown, _formatter(self.dtype, list(_flat(shown)))
+
+
+#: A table in a notebook is at most of this many rows and columns; longer ones are shown by their
+#: edges.
+LONGEST = 20
+_CELL = "text-align:right;font-family:monospace;padding:0 .5em"
+
+
+def tensor_html(self: Tensor) -> str:
+    """Return the HTML that notebooks show: a table for one and two dimensions, else the text.
+
+    Examples
+    --------
+    >>> import candelabra
+    >>> "<table" in candelabra.ones(2, 2)._repr_html_()
+    True
+    """
+    from html import escape  # of no use outside of notebooks
+
+    facts = [type(self).__name__, str(tuple(self.shape)), str(self.dtype), str(self.device)]
+    facts += [suffix for suffix in suffixes(self) if suffix.startswith(("grad_fn", "requires_grad"))]
+    head = f"<div><small>{escape(' · '.join(facts))}</small>"
+    if self.ndim not in (1, 2) or not self.numel() or not has_elements(self):
+        return f"{head}<pre>{escape(contents_text(self, 0))}</pre></div>"
+    values, formatter = shown_elements(self, max(self.shape) > LONGEST)
+    rows = [values] if self.ndim == 1 else values
+    width = next((len(row) for row in rows if row is not Ellipsis), 1)
+    lines = "".join(f"<tr>{_cells(row, width, formatter)}</tr>" for row in rows)
+    return f'{head}<table class="candelabra-tensor">{lines}</table></div>'
+
+
+def _cells(row: Any, width: int, formatter: Any) -> str:
+    cells = [Ellipsis] * width if row is Ellipsis else row
+    texts = ("…" if cell is Ellipsis else formatter.format(cell).strip() for cell in cells)
+    return "".join(f'<td style="{_CELL}">{text}</td>' for text in texts)
 
 
 def tensor_text(self: Tensor, tensor_contents: str | None = None) -> str:
@@ -278,7 +349,7 @@ def tensor_text(self: Tensor, tensor_contents: str | None = None) -> str:
     text = contents_text(self, indent) if tensor_contents is None else tensor_contents
     pieces = [prefix, text]
     used = len(prefix + text) - (prefix + text).rfind("\n") + 1
-    for suffix in _suffixes(self):
+    for suffix in suffixes(self):
         if used + len(suffix) + 2 > options.linewidth:
             pieces.append(",\n" + " " * indent + suffix)
             used = indent + len(suffix)

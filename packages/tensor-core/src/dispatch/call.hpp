@@ -134,6 +134,7 @@ struct Call {
   std::vector<TensorRef> kept;
 
   const char* name() const;
+  const char* title() const;  // what messages call the operator
   // The kernel of the device; it may be absent.
   const Kernel& kernel() const;
 

@@ -346,4 +346,8 @@ void run(Call& call) {
   compute(call);
 }
 
+const char* Call::title() const {
+  return op.message_name();
+}
+
 }  // namespace candelabra

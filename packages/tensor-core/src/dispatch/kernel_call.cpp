@@ -189,10 +189,10 @@ int32_t serve(cb_call* kernel_call, Body&& body) {
       text("in the kernel of ", call.name(), " for device ", to_text(call.device), ", from ", type.distribution);
   if (frame.error[0]) {
     // A message that names the operator needs no prefix.
-    const bool named = std::strstr(frame.error, call.name()) != nullptr;
-    throw Error(exception_of_status(status), text(named ? "" : call.name(), named ? "" : "(): ", frame.error), origin);
+    const bool named = std::strstr(frame.error, call.title()) != nullptr;
+    throw Error(exception_of_status(status), text(named ? "" : call.title(), named ? "" : "(): ", frame.error), origin);
   }
-  raise(exception_of_status(status), call.name(), "(): the kernel of ", type.distribution, " for device ",
+  raise(exception_of_status(status), call.title(), "(): the kernel of ", type.distribution, " for device ",
         to_text(call.device), " failed with status ", status, " and left no message");
 }
 
@@ -350,7 +350,7 @@ void replay_kernel(const ReplayedCall& call) {
     return;
   if (frame.has_raised) throw PythonError();
   frame.error[error_capacity - 1] = 0;
-  raise(exception_of_status(status), call.op.schema.name, "(): ", frame.error[0] ? frame.error : "the kernel failed",
+  raise(exception_of_status(status), call.op.message_name(), "(): ", frame.error[0] ? frame.error : "the kernel failed",
         " (in a compiled program)");
 }
 

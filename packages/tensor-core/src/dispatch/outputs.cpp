@@ -22,7 +22,7 @@ bool shares_memory_with_arguments(const Call& call, const TensorObject* tensor, 
 
 void check_writable(const Call& call, const TensorObject& tensor) {
   if (call.op.tags & tag_one_value) return;  // overlap is harmless
-  check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.name(),
+  check(!may_overlap_itself(tensor), PyExc_RuntimeError, call.title(),
         "(): unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please "
         "clone() the "
@@ -34,10 +34,10 @@ void check_memory(const Call& call, const TensorObject& out) {
   for (int i = 0; i < call.argument_count; ++i) {
     const Argument& argument = call.arguments[i];
     if (argument.is_tensor()) {
-      check_out_memory(call.name(), call.op.out_memory, out, *argument.tensor);
+      check_out_memory(call.title(), call.op.out_memory, out, *argument.tensor);
     } else if (argument.kind == ArgumentKind::Tensors) {
       for (int k = 0; k < argument.count; ++k) {
-        if (argument.tensors[k]) check_out_memory(call.name(), call.op.out_memory, out, *argument.tensors[k]);
+        if (argument.tensors[k]) check_out_memory(call.title(), call.op.out_memory, out, *argument.tensors[k]);
       }
     }
   }
@@ -58,7 +58,7 @@ void check_requested_dtype(const Call& call, Dtype result, Dtype out) {
 bool needs_temporary(Call& call, const Output& output) {
   TensorObject& given = *output.given;
   if (given.dtype != output.dtype) {
-    check_out_dtype(call.name(), output.dtype, given.dtype);
+    check_out_dtype(call.title(), output.dtype, given.dtype);
     return true;
   }
   if (call.op.returns_self) return false;
@@ -77,13 +77,13 @@ void prepare_output(Call& call, Output& output) {
   TensorObject& given = *output.given;
   make_writable(given.storage);
   if (call.op.returns_self) {
-    check(given.sizes == output.sizes, PyExc_RuntimeError, call.name(), "(): output with shape ", shown(given.sizes),
+    check(given.sizes == output.sizes, PyExc_RuntimeError, call.title(), "(): output with shape ", shown(given.sizes),
           " doesn't match the broadcast shape ", shown(output.sizes));
   } else {
-    check(given.device() == call.device, PyExc_RuntimeError, call.name(),
+    check(given.device() == call.device, PyExc_RuntimeError, call.title(),
           "(): Expected all tensors to be on the same device, but out= is on ", to_text(given.device()),
           " and the arguments are on ", to_text(call.device));
-    check_out_dtype(call.name(), output.dtype, given.dtype);
+    check_out_dtype(call.title(), output.dtype, given.dtype);
     check_requested_dtype(call, output.dtype, given.dtype);
     if (call.op.out_memory != OutMemory::Any) check_memory(call, given);
   }
@@ -96,7 +96,7 @@ void prepare_output(Call& call, Output& output) {
     output.tensor = empty(output.sizes, output.dtype, call.device);
     return;
   }
-  if (resize) resize_output(call.name(), given, output.sizes);
+  if (resize) resize_output(call.title(), given, output.sizes);
   check_writable(call, given);
   output.tensor = TensorRef::borrow(&given);
 }
@@ -116,7 +116,7 @@ void check_chosen_sizes(const Call& call, int index, std::span<const int64_t> si
 
 void finish_output(const Call& call, Output& output) {
   if (!output.given || output.tensor.get() == output.given) return;
-  if (!call.op.returns_self) resize_output(call.name(), *output.given, output.tensor->sizes);
+  if (!call.op.returns_self) resize_output(call.title(), *output.given, output.tensor->sizes);
   copy_into(output.given, output.tensor.get());
   output.tensor = TensorRef::borrow(output.given);
 }

@@ -59,15 +59,16 @@ void collect_keywords(Operator& op, Given& given, PyObject* const* values, PyObj
     int i = find_parameter(schema, name);
     if (i >= 0) {
       if (given.values[i])
-        mismatch(schema.name, "() got multiple values for argument '", schema.parameters[i].name, "'");
+        candelabra::mismatch(op.message_name(), "() got multiple values for argument '", schema.parameters[i].name,
+                             "'");
       given.values[i] = values[k];
     } else if (is_out(name) && !(op.tags & (tag_no_out | tag_view | tag_core)) && !op.returns_self) {
       if (values[k] != Py_None) given.out = values[k];
     } else if (PyUnicode_CompareWithASCIIString(name, "generator") == 0 && (op.tags & tag_random)) {
       if (values[k] != Py_None) given.generator = values[k];
     } else {
-      mismatch(schema.name, "() got an unexpected keyword argument '", PyUnicode_AsUTF8(name),
-               "'; its schema: ", schema.text);
+      candelabra::mismatch(op.message_name(), "() got an unexpected keyword argument '", PyUnicode_AsUTF8(name),
+                           "'; its schema: ", schema.text);
     }
   }
 }
@@ -89,8 +90,8 @@ const char* documented(const Parameter& parameter) {
     if (!written) throw PythonError();
     advice = text("; dtypes are attributes: candelabra.float32, not '", written, "'");
   }
-  mismatch(op.schema.name, "(): argument '", documented(op.schema.parameters[i]), "' (position ", i + 1, ") must be ",
-           expected, ", not ", Py_TYPE(got)->tp_name, advice);
+  candelabra::mismatch(op.message_name(), "(): argument '", documented(op.schema.parameters[i]), "' (position ", i + 1,
+                       ") must be ", expected, ", not ", Py_TYPE(got)->tp_name, advice);
 }
 
 int64_t parse_integer(const Operator& op, int i, PyObject* value) {
@@ -172,8 +173,9 @@ void parse_tensors(Call& call, int i, const Parameter& parameter, PyObject* valu
     } else if (element == Py_None && parameter.optional_elements) {
       tensors[k] = nullptr;
     } else {
-      mismatch(call.op.schema.name, "(): argument '", parameter.name, "' (position ", i + 1,
-               ") must be a tuple or list of Tensors, but element ", k, " is a ", Py_TYPE(element)->tp_name);
+      candelabra::mismatch(call.title(), "(): argument '", parameter.name, "' (position ", i + 1,
+                           ") must be a tuple or list of Tensors, but element ", k, " is a ",
+                           Py_TYPE(element)->tp_name);
     }
   }
   Argument& argument = call[i];
@@ -276,9 +278,9 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
     // Among several, a tensor without dimensions is a size as well.
     if (!schema.variadic_first_list ||
         !(is_integer(arguments[list]) || (count > positional && is_tensor(arguments[list])))) {
-      mismatch(schema.name, "() takes ", positional,
-               positional == 1 ? " positional argument but " : " positional arguments but ", count,
-               " were given; its schema: ", schema.text);
+      candelabra::mismatch(op.message_name(), "() takes ", positional,
+                           positional == 1 ? " positional argument but " : " positional arguments but ", count,
+                           " were given; its schema: ", schema.text);
     }
     if (count > positional || !is_factory(schema)) {
       given.spread = owned(PyTuple_New(count - list));
@@ -298,8 +300,8 @@ void collect(Operator& op, Given& given, PyObject* const* arguments, Py_ssize_t 
       given.values[i] = given.spread.get();
       continue;
     }
-    mismatch(schema.name, "() missing required argument '", documented(schema.parameters[i]),
-             "'; its schema: ", schema.text);
+    candelabra::mismatch(op.message_name(), "() missing required argument '", documented(schema.parameters[i]),
+                         "'; its schema: ", schema.text);
   }
 }
 

@@ -29,17 +29,17 @@ bool has_tape = false;
 void take_out(Call& call, PyObject* out) {
   size_t results = call.op.schema.result_names.size();
   auto take = [&](size_t k, PyObject* tensor) {
-    check(is_tensor(tensor), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
+    check(is_tensor(tensor), PyExc_TypeError, call.title(), "(): argument 'out' must be ",
           results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(tensor)->tp_name);
-    check(!requires_grad(as_tensor(tensor)) || !grad_mode.enabled, PyExc_RuntimeError, call.name(),
+    check(!requires_grad(as_tensor(tensor)) || !grad_mode.enabled, PyExc_RuntimeError, call.title(),
           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
           "requires grad.");
     call.outputs[k].given = as_tensor(tensor);
   };
   if (results == 1 && is_tensor(out)) return take(0, out);
-  check(PyTuple_Check(out) || PyList_Check(out), PyExc_TypeError, call.name(), "(): argument 'out' must be ",
+  check(PyTuple_Check(out) || PyList_Check(out), PyExc_TypeError, call.title(), "(): argument 'out' must be ",
         results > 1 ? "a tuple of Tensors" : "Tensor", ", not ", Py_TYPE(out)->tp_name);
-  check(PySequence_Fast_GET_SIZE(out) == static_cast<Py_ssize_t>(results), PyExc_TypeError, call.name(),
+  check(PySequence_Fast_GET_SIZE(out) == static_cast<Py_ssize_t>(results), PyExc_TypeError, call.title(),
         "(): argument 'out' must hold ", results, " tensors, not ", PySequence_Fast_GET_SIZE(out));
   for (size_t k = 0; k < results; ++k) take(k, PySequence_Fast_GET_ITEM(out, static_cast<Py_ssize_t>(k)));
 }
@@ -68,10 +68,10 @@ Ref<> give_result(Operator& op, Given& given, const Ref<>& result) {
   if (is_tensor(given.out)) {
     for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
       if (is_tensor(given.values[i]))
-        check_out_memory(op.schema.name.c_str(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
+        check_out_memory(op.message_name(), op.out_memory, *as_tensor(given.out), *as_tensor(given.values[i]));
     }
   }
-  const char* name = op.schema.name.c_str();
+  const char* name = op.message_name();
   if (is_tensor(result.get())) return give_to_out(name, given.out, result.get());
   const Ref<> written = give_to_outs(name, given.out, result.get());
   return op.result_type ? owned(PyObject_CallOneArg(op.result_type, written.get())) : Ref<>::borrow(written.get());
@@ -82,7 +82,7 @@ Ref<> give_result(Operator& op, Given& given, const Ref<>& result) {
 Ref<> call_composite(Operator& op, Given& given) {
   const Schema& schema = op.schema;
   PyObject* function = op.composite;
-  check(function, PyExc_NotImplementedError, schema.name,
+  check(function, PyExc_NotImplementedError, op.message_name(),
         "(): the operator has no decomposition, and no kernel on this device");
   PyObject* arguments[max_arguments + 1];
   size_t count = schema.parameters.size();
@@ -122,7 +122,7 @@ Ref<> call_autograd_function(PyObject* autograd_function, PyObject* first, Given
 void refuse_inference_tensors(const Call& call) {
   for (int i = 0; i < call.argument_count; ++i) {
     const bool changed = call.op.schema.parameters[i].mutated && call.arguments[i].kind == ArgumentKind::Tensor;
-    check(!changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.name(),
+    check(!changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.title(),
           "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
           "normal tensor before doing inplace update.");
   }
@@ -164,7 +164,7 @@ void refuse_unrecorded_view(const Call& call, bool requires_grad) {
     raise(PyExc_RuntimeError, "Output ", self.output_number, " of ", node, " is a view and is being modified inplace. ",
           several);
   }
-  raise(PyExc_RuntimeError, call.name(),
+  raise(PyExc_RuntimeError, call.title(),
         "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled; views of "
         "inference mode are refused too. ",
         self.one_of_views ? several
@@ -284,7 +284,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   if (recording) {
     if (op.inplace_autograd_function)
       return call_autograd_function(op.inplace_autograd_function, reinterpret_cast<PyObject*>(&op), given, parameters);
-    check(!given.out, PyExc_RuntimeError, op.schema.name,
+    check(!given.out, PyExc_RuntimeError, op.message_name(),
           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
           "requires grad.");
   }

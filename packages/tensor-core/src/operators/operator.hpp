@@ -63,6 +63,9 @@ struct Operator {
   // Operators with `returns_self` change and return this argument.
   static constexpr int self_position = 0;
 
+  // What messages call it. An in-place variant has a name of its own.
+  const char* message_name() const { return functional ? schema.name.c_str() : title.c_str(); }
+
   const std::array<Kernel, max_device_types>& kernel_table() const {
     return functional ? functional->kernels : kernels;
   }

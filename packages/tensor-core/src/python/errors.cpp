@@ -17,30 +17,49 @@ namespace {
 
 PyObject* accelerator_error = nullptr;
 
-// The stack level, for warnings, of the innermost Python frame outside this package.
+bool belongs_to(std::string_view module, std::string_view package) {
+  return module.starts_with(package) && (module.size() == package.size() || module[package.size()] == '.');
+}
+
+// Modules whose frames stand between the line of the program and that of a warning: Candelabra's,
+// its backends', and what wraps calls.
+bool is_internal(std::string_view module) {
+  return belongs_to(module, "candelabra") || module.starts_with("candelabra_backend_") ||
+         belongs_to(module, "contextlib") || belongs_to(module, "functools");
+}
+
+// The stack level, for warnings, of the innermost Python frame of the program. Frames of importing
+// are not counted, as in `warnings`. Where there is no such frame, that of the innermost one.
 Py_ssize_t user_stack_level() {
   Py_ssize_t level = 1;
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
   while (frame) {
-    PyObject* globals = PyFrame_GetGlobals(frame);
-    PyObject* name = PyDict_GetItemString(globals, "__name__");
+    const Ref<> globals = owned(PyFrame_GetGlobals(frame));
+    PyObject* name = PyDict_GetItemString(globals.get(), "__name__");
     const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
     const std::string_view module = text ? text : "";
-    const bool ours = module == "candelabra" || module.starts_with("candelabra.");
-    Py_DECREF(globals);
-    PyFrameObject* caller = ours ? PyFrame_GetBack(frame) : nullptr;
+    const bool importing = belongs_to(module, "importlib");
+    if (!importing && !is_internal(module)) {
+      Py_DECREF(frame);
+      return level;
+    }
+    PyFrameObject* caller = PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = caller;
-    level += ours;
+    level += !importing;
   }
-  return level;
+  return 1;
+}
+
+void warn_as(PyObject* category, const std::string& message) {
+  if (PyErr_WarnEx(category, message.c_str(), user_stack_level()) < 0) throw PythonError();
 }
 
 }  // namespace
 
 void warn(const std::string& message) {
-  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), user_stack_level()) < 0) throw PythonError();
+  warn_as(PyExc_UserWarning, message);
 }
 
 void register_errors(py::module_& module) {
@@ -63,7 +82,15 @@ void register_errors(py::module_& module) {
       set_python_error();
     }
   });
-  module.def("warn", warn, "message"_a, "Issue a UserWarning at the line of the program that called Candelabra.");
+  module.def(
+      "warn",
+      [](const std::string& message, py::object category) {
+        check(PyExceptionClass_Check(category.ptr()) && PyObject_IsSubclass(category.ptr(), PyExc_Warning) == 1,
+              PyExc_TypeError, "warn(): category must be a subclass of Warning");
+        warn_as(category.ptr(), message);
+      },
+      "message"_a, "category"_a = py::reinterpret_borrow<py::object>(PyExc_UserWarning),
+      "Issue a warning at the line of the program that called Candelabra.");
 }
 
 PyObject* exception_of_status(int32_t status) {

@@ -47,7 +47,7 @@ std::optional<Dims> common_layout(Call& call, std::span<const int> operands, con
 }  // namespace
 
 std::string_view base_name(const Call& call) {
-  return call.op.functional ? call.op.functional->schema.name : call.op.schema.name;
+  return call.op.title;
 }
 
 const char* cpp_type_name(Dtype dtype) {
@@ -80,7 +80,7 @@ void not_implemented(const Call& call, Dtype dtype) {
     const TensorObject* given = call.outputs[0].given;
     Dims sizes;
     for (int i = 0; i < call.argument_count; ++i) {
-      if (call.arguments[i].is_tensor()) sizes = broadcast_sizes(call.name(), sizes, call.arguments[i].tensor->sizes);
+      if (call.arguments[i].is_tensor()) sizes = broadcast_sizes(call.title(), sizes, call.arguments[i].tensor->sizes);
     }
     check(!given || can_cast(dtype, given->dtype), PyExc_RuntimeError, "result type ", info(dtype).type_name,
           " can't be cast to the desired output type ", given ? info(given->dtype).type_name : "");
@@ -185,7 +185,7 @@ Output& combine(Call& call, std::span<const int> operands, Dtype result) {
       first = &tensor;
       sizes = tensor.sizes;
     } else if (!(tensor.sizes == sizes)) {
-      sizes = broadcast_sizes(call.name(), sizes, tensor.sizes);
+      sizes = broadcast_sizes(call.title(), sizes, tensor.sizes);
       same = false;
     }
   }

@@ -18,7 +18,7 @@ int64_t size_at(const TensorObject& tensor, int dim) {
 // Widens int32 indices to int64. An empty index tensor may have any dtype.
 void check_index(Call& call, int i) {
   const Dtype dtype = call.tensor(i).dtype;
-  check(call.tensor(i).numel == 0 || dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, call.name(),
+  check(call.tensor(i).numel == 0 || dtype == Dtype::Int64 || dtype == Dtype::Int32, PyExc_RuntimeError, call.title(),
         "(): Expected dtype int32/int64 for index, but got ", info(dtype).type_name,
         "; convert it with .to(candelabra.int64)");
   call.convert(i, Dtype::Int64);
@@ -26,7 +26,7 @@ void check_index(Call& call, int i) {
 
 void check_long_index(const Call& call, int i, PyObject* error) {
   const Dtype dtype = call.tensor(i).dtype;
-  check(dtype == Dtype::Int64, error, call.name(),
+  check(dtype == Dtype::Int64, error, call.title(),
         "(): Expected dtype int64 for index: Expected a long tensor for index, but got ", info(dtype).type_name,
         "; convert it with .to(candelabra.int64)");
 }

@@ -19,7 +19,7 @@ TensorObject* on_device(Call& call, TensorObject* tensor) {
 void append_mask(Call& call, const TensorObject& self, TensorObject* mask, int position, TensorObject** expanded,
                  int& next) {
   const int count = mask->ndim();
-  check(count > 0, PyExc_IndexError, call.name(), "(): the mask at position ", position,
+  check(count > 0, PyExc_IndexError, call.title(), "(): the mask at position ", position,
         " has no dimensions; index self.unsqueeze(0) with mask.unsqueeze(0) instead");
   for (int d = 0; d < count; ++d) {
     check(mask->sizes[d] == self.sizes[next + d], PyExc_IndexError, "The shape of the mask ", shown(mask->sizes),
@@ -229,7 +229,7 @@ void masked_select(Call& call) {
   namespace at = positions::masked_select;
   check(call.tensor(at::mask).dtype == Dtype::Bool, PyExc_RuntimeError,
         "masked_select: expected BoolTensor for mask, but got ", info(call.tensor(at::mask).dtype).type_name);
-  const Dims sizes = broadcast_sizes(call.name(), call.tensor(at::self).sizes, call.tensor(at::mask).sizes);
+  const Dims sizes = broadcast_sizes(call.title(), call.tensor(at::self).sizes, call.tensor(at::mask).sizes);
   for (int i : {at::self, at::mask}) {
     if (!(call.tensor(i).sizes == sizes)) call.broadcast(i, sizes);
   }

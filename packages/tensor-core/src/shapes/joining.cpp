@@ -15,7 +15,7 @@ Dtype convert_to_common_dtype(Call& call, Argument& list) {
   for (int i = 0; i < list.count; ++i) promotion.add_tensor(list.tensors[i]->dtype, list.tensors[i]->ndim() == 0);
   const Dtype dtype = promotion.result();
   const TensorObject* given = call.outputs[0].given;
-  check(!given || can_cast(dtype, given->dtype), PyExc_TypeError, call.name(),
+  check(!given || can_cast(dtype, given->dtype), PyExc_TypeError, call.title(),
         "(): input types can't be cast to the desired output type ", given ? info(given->dtype).type_name : "");
   for (int i = 0; i < list.count; ++i) {
     TensorObject*& tensor = list.tensors[i];

@@ -179,7 +179,7 @@ void cdist_forward(Call& call) {
   namespace at = positions::cdist_forward;
   Dims sizes = check_rows(call, at::x1, at::x2);
   const double p = call[at::p].f;
-  check(p >= 0, PyExc_RuntimeError, "_cdist_forward(): expected a p that is not negative, but got ", p);
+  check(p >= 0, PyExc_RuntimeError, "cdist(): expected a p that is not negative, but got ", p);
   call.add_output(call.tensor(at::x1).dtype, std::move(sizes));
 }
 
@@ -188,10 +188,10 @@ void pdist_forward(Call& call) {
   namespace at = positions::pdist_forward;
   const TensorObject& self = call.tensor(at::self);
   check(self.ndim() == 2 && is_floating(self.dtype), PyExc_RuntimeError,
-        "_pdist_forward(): expected a floating-point matrix, but got shape ", shown(self.sizes), " and ",
+        "pdist(): expected a floating-point matrix, but got shape ", shown(self.sizes), " and ",
         info(self.dtype).type_name);
   const double p = call[at::p].f;
-  check(p >= 0, PyExc_RuntimeError, "_pdist_forward(): expected a p that is not negative, but got ", p);
+  check(p >= 0, PyExc_RuntimeError, "pdist(): expected a p that is not negative, but got ", p);
   const int64_t rows = self.sizes[0];
   call.make_contiguous(at::self);
   call.add_output(self.dtype, Dims{rows < 2 ? 0 : rows * (rows - 1) / 2});

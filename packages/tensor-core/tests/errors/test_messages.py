@@ -337,3 +337,26 @@ def test_messages_are_short_whatever_was_given(call):
 def test_differences_end_with_the_elements():
     assert c.diff(c.ones(2, 5), n=2**40).shape == (2, 0)
     assert c.diff(c.ones(5, 2), n=4, dim=0).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: c.ops.cross_entropy_forward(ones(1, 3), c.tensor([7]), None, 1, -100, 0.0), "cross_entropy"),
+        (lambda: c.ops._pdist_forward(ones(2, 3), -1.0), "pdist"),
+        (lambda: c.ops.native_layer_norm(ones(2, 3), [4]), "layer_norm"),
+        (lambda: c.ops.native_batch_norm(ones(2, 3), None, None, ones(2), ones(3), True, 0.1, 1e-5), "batch_norm"),
+        (lambda: c.ops.squared_error(ones(2), "text"), "mse_loss"),
+        (lambda: c.ops.special_i0e("text"), "special.i0e"),
+    ],
+)
+def test_messages_have_public_names(call, name):
+    with pytest.raises((RuntimeError, ValueError, IndexError, TypeError), match=rf"^{name}\(\)"):
+        call()
+
+
+def test_a_device_that_is_none_lists_valid_names():
+    with pytest.raises(
+        c.BackendError, match=r"valid names are 'cpu', .*'meta'.*'cuda' \(pip install candelabra-backend-cuda\)"
+    ):
+        c.device("gpu")

@@ -416,3 +416,13 @@ def test_damaged_tensors_without_memory(damaged):
     file.seek(0)
     with pytest.raises(RuntimeError, match="size|stride|dtype|geometry"):
         c.load(file)
+
+
+def test_intact_files_with_what_is_not_read_are_not_called_damaged(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([object()]), allow_pickle=True)
+    np.savez(tmp_path / "objects.npz", np.array([{}], dtype=object))
+    (tmp_path / "alone.pkl").write_bytes(pickle.dumps({"a": 1}))
+    for name in ("objects.npy", "objects.npz", "alone.pkl"):
+        with pytest.raises(c.serialization.FileError, match=f"{name} is not loaded: ") as raised:
+            c.load(tmp_path / name)
+        assert "damaged" not in str(raised.value)

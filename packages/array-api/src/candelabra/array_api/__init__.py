@@ -10,6 +10,11 @@ https://data-apis.org/array-api/2024.12.
 
 from __future__ import annotations
 
+from candelabra.version import register
+
+__version__ = "0.1.0"
+register("candelabra-array-api", __version__, "candelabra-tensor-core>=0.1,<0.2")
+
 # Some of these names hide Python's own in this module, as the standard has it.
 from candelabra import (
     bool,

@@ -5,6 +5,11 @@ its autograd function. It also adds ``backward``, ``register_hook``, ``retain_gr
 methods to tensors.
 """
 
+from candelabra.version import register
+
+__version__ = "0.1.0"
+register("candelabra-autograd", __version__, "candelabra-tensor-core>=0.1,<0.2")
+
 import importlib
 
 from candelabra import _C, Tensor
@@ -26,8 +31,6 @@ from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .node import Node
 from .variable import Variable
 from .walks import backward, backward_of_tensor, grad
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Function", "GradcheckError", "Node", "Variable", "backward", "checkpoint", "derivatives", "detect_anomaly", "enable_grad", "forward_ad", "func", "functional", "grad", "gradcheck",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -158,15 +157,13 @@ def report_failure(node: Node) -> None:
     """Warn with the traceback of the forward call whose gradient failed."""
     lines = node.metadata.get("traceback_")
     if lines is None:
-        warnings.warn(
+        _C.warn(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass for "
             "more information.",
-            stacklevel=4,
         )
     else:
-        warnings.warn(
+        _C.warn(
             f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(lines)}",
-            stacklevel=4,
         )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .engine import accumulates_everywhere, current_walk
 from .function import Function
@@ -160,9 +159,8 @@ def checkpoint(
 
 
 def _warn_of_default() -> None:
-    warnings.warn(
+    _C.warn(
         "checkpoint: the use_reentrant parameter should be passed explicitly. Without it, it is False here, and True in PyTorch.",
-        stacklevel=3,
     )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .anomaly import annotate, is_anomaly_enabled
 from .engine import current_walk
@@ -126,7 +125,7 @@ class FunctionNode(MultiNode):
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """A deprecated name of :attr:`saved_tensors`."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        _C.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     def name(self) -> str:
@@ -227,11 +226,10 @@ class Function(metaclass=_Meta):
     generate_vmap_rule = False
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        warnings.warn(
+        _C.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
             "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .leaves import computes_operators
 from .walks import grad as compute_grad
@@ -53,10 +52,9 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
         if not (isinstance(value, Tensor) and value.requires_grad):
             continue
         if value.dtype not in (candelabra.float64, candelabra.complex128):
-            warnings.warn(
+            _C.warn(
                 f"Input #{number} requires gradient and is not a double precision floating point or complex. This check will likely fail "
                 "if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=3,
             )
         if any(stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape, strict=True)):
             raise RuntimeError(

@@ -31,7 +31,8 @@ class FunctionEvent:
     """
 
     __slots__ = (
-        "cpu_children", "cpu_memory_usage", "cpu_parent", "end", "id", "input_shapes", "is_user_annotation", "name", "stack", "start", "thread",
+        "allocated", "allocated_before", "cpu_children", "cpu_memory_usage", "cpu_parent", "device", "end", "id", "input_shapes",
+        "is_user_annotation", "name", "stack", "start", "thread",
     )  # fmt: skip
 
     def __init__(self, number: int, name: str, parent: FunctionEvent | None, annotation: bool) -> None:
@@ -42,6 +43,9 @@ class FunctionEvent:
         self.input_shapes: list[list[int]] = []
         self.stack: list[str] = []
         self.cpu_memory_usage = 0
+        #: The device of the call where its memory was measured, and the bytes allocated around it.
+        self.device: str | None = None
+        self.allocated_before = self.allocated = 0
         self.cpu_parent = parent
         self.cpu_children: list[FunctionEvent] = []
         self.is_user_annotation = annotation
@@ -262,6 +266,28 @@ class EventList(list[Any]):
         ]  # fmt: skip
         Path(path).write_text(json.dumps({"traceEvents": trace, "displayTimeUnit": "ms"}), encoding="utf-8")
 
+    def export_memory_timeline(self, path: str | Path, device: str | None = None) -> None:
+        """Write the allocated memory over time, of a profile with ``profile_memory=True``.
+
+        Parameters
+        ----------
+        path
+            ``.html`` for a page with a picture and the largest allocations; ``.json`` or
+            ``.json.gz`` for lists of times (microseconds), bytes and names.
+        device
+            The device, such as ``"cpu"``; by default that of the first event.
+
+        Raises
+        ------
+        RuntimeError
+            If no memory of the device was measured.
+        ValueError
+            If the path ends otherwise.
+        """
+        from . import memory_timeline
+
+        memory_timeline.write(self, path, device)
+
 
 def _share(part: float, total: float) -> str:
     return f"{100 * part / total:.2f}%" if total else "NaN"
@@ -368,7 +394,11 @@ class profile:
             ]
         if event is not None and self.with_stack:
             event.stack = _program_lines()
+        device = None
         if event is not None:
+            if self.profile_memory:
+                device = _device_of(arguments)
+                event.allocated_before = 0 if device is None else _allocated(device)
             event.start = perf_counter_ns()
         self._passing = True
         try:
@@ -379,7 +409,20 @@ class profile:
                 self.finish(event)
         if event is not None:
             event.cpu_memory_usage = _new_memory(operator, arguments, out, result)
+            if self.profile_memory:
+                self._measure(event, device, result)
         return result
+
+    def _measure(self, event: FunctionEvent, device: Any, result: Any) -> None:
+        """Note the allocated bytes after a call, on the device of its arguments or results."""
+        created = device is None
+        if created:
+            device = _device_of(result if isinstance(result, tuple) else (result,))
+        if device is not None:
+            event.device = str(device)
+            event.allocated = _allocated(device)
+            if created:
+                event.allocated_before = event.allocated - event.cpu_memory_usage
 
     # ---- after the profile
 
@@ -417,6 +460,10 @@ class profile:
         """Write a trace: see :meth:`EventList.export_chrome_trace`."""
         self.function_events.export_chrome_trace(path)
 
+    def export_memory_timeline(self, path: str | Path, device: str | None = None) -> None:
+        """Write the allocated memory over time; see :meth:`EventList.export_memory_timeline`."""
+        self.function_events.export_memory_timeline(path, device)
+
     def __str__(self) -> str:
         return "<unfinished profile>" if self._finished is None else str(self._finished)
 
@@ -432,6 +479,15 @@ def _new_memory(operator: Any, arguments: tuple[Any, ...], out: Any, result: Any
     return sum(
         part.nbytes for part in parts if isinstance(part, Tensor) and id(part) not in given and not part._is_view()
     )
+
+
+def _device_of(values: tuple[Any, ...]) -> Any:
+    """Return the device of the first tensor among some values, or None."""
+    return next((tensor.device for tensor in functorch_layers.tensors_in(values) if not tensor.is_meta), None)
+
+
+def _allocated(device: Any) -> int:
+    return int(candelabra._C.memory_statistics(device)["allocated"])
 
 
 def _program_lines() -> list[str]:

@@ -305,6 +305,12 @@ class profile:
         else:
             path.write_text(text, encoding="utf-8")
 
+    def export_memory_timeline(self, path: str | Path, device: str | None = None) -> None:
+        """Write the allocated memory over time; see
+        :meth:`candelabra.autograd.profiler.EventList.export_memory_timeline`.
+        """
+        self.events().export_memory_timeline(path, device)
+
     def export_stacks(self, path: str | Path, metric: str = "self_cpu_time_total") -> None:
         """Write stacks with one number each, for a flame graph; requires ``with_stack=True``.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from candelabra import _C, accelerator
 
 from .devices import TYPE, device_count, is_available, is_initialized, resolve
@@ -155,10 +153,9 @@ def reset_accumulated_memory_stats(device: Device | int = None) -> None:
 
 
 def _reset_all(name: str, device: Any) -> None:
-    warnings.warn(
+    _C.warn(
         f"candelabra.cuda.{name} now calls candelabra.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
         FutureWarning,
-        stacklevel=3,
     )
     reset_peak_memory_stats(device)
 
@@ -175,18 +172,15 @@ def reset_max_memory_cached(device: Device | int = None) -> None:
 
 def memory_cached(device: Device | int = None) -> int:
     """Return what `memory_reserved` does; deprecated."""
-    warnings.warn(
-        "candelabra.cuda.memory_cached has been renamed to candelabra.cuda.memory_reserved", FutureWarning, stacklevel=2
-    )
+    _C.warn("candelabra.cuda.memory_cached has been renamed to candelabra.cuda.memory_reserved", FutureWarning)
     return memory_reserved(device)
 
 
 def max_memory_cached(device: Device | int = None) -> int:
     """Return what `max_memory_reserved` does; deprecated."""
-    warnings.warn(
+    _C.warn(
         "candelabra.cuda.max_memory_cached has been renamed to candelabra.cuda.max_memory_reserved",
         FutureWarning,
-        stacklevel=2,
     )
     return max_memory_reserved(device)
 

@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+from candelabra.version import register
+
+__version__ = "0.1.0"
+register("candelabra-compile", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-nn>=0.1,<0.2")
+
 from typing import Any
 
 from .compiled import CompileError, reset_all
@@ -18,8 +23,6 @@ from .stance import (
     is_exporting,
     set_stance,
 )
-
-__version__ = "0.1.0"
 
 
 def reset() -> None:

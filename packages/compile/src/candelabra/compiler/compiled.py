@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -297,7 +296,7 @@ class Compiled:
             return
         self.warned.add(reason)
         parts = " The modules that it calls are replayed each." if count else ""
-        warnings.warn(f"candelabra.compile: {message}{parts}", stacklevel=4)
+        _C.warn(f"candelabra.compile: {message}{parts}")
 
 
 def reset_all() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import operator
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import candelabra
 import candelabra.compiler as _compiler  # noqa: F401
-from candelabra import Tensor, nn, overrides, pytree
+from candelabra import _C, Tensor, nn, overrides, pytree
 from candelabra.compiler.frames import line_of
 from candelabra.library.aten_dispatch import operator_of
 from candelabra.python_dispatch import TorchDispatchMode
@@ -179,11 +178,10 @@ class Recorder:
             )
         if place not in self._warned:
             self._warned.add(place)
-            warnings.warn(
+            _C.warn(
                 f"{what}{_at(place)}: the trace keeps what follows from it as a constant, so that it might not be "
                 "right for other arguments",
                 TracerWarning,
-                stacklevel=2,
             )
 
     def argument(self, value: Any, name: str, op: str) -> Any:

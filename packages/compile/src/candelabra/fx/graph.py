@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
+
+from candelabra import _C
 
 from .codegen import CodeGen, PythonCode
 from .naming import Namespace
@@ -177,11 +178,10 @@ class Graph:
     def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
         """Make a node for an attribute of the module, by its dotted path."""
         if self._owning_module is not None and not _is_attribute(self._owning_module, qualified_name):
-            warnings.warn(
+            _C.warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the necessary Parameter, or "
                 "nn.Module.register_buffer to add the necessary buffer",
-                stacklevel=2,
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
@@ -194,10 +194,9 @@ class Graph:
     ) -> Node:
         """Make a node that calls a submodule, by its dotted path."""
         if self._owning_module is not None and not _is_attribute(self._owning_module, module_name):
-            warnings.warn(
+            _C.warn(
                 "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule",
-                stacklevel=2,
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
@@ -321,7 +320,7 @@ class Graph:
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
-            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
+            _C.warn(f"erase_node({to_erase}) on an already erased node")
             return
         for hook in getattr(self._owning_module, "_erase_node_hooks", ()):
             hook(to_erase)

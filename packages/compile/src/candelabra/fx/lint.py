@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import candelabra.nn as nn
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .node import LEGAL_OPS, Node
 
@@ -70,8 +69,7 @@ def _check_target(module: Any, node: Node) -> None:
     if node.op == "call_module" and not isinstance(found, nn.Module):
         raise RuntimeError(f"Node {node} target {node.target} does not reference an nn.Module")
     if node.op == "get_attr" and not isinstance(found, nn.Module | nn.Parameter | Tensor):
-        warnings.warn(
+        _C.warn(
             f"Node {node} target {node.target} does not reference an nn.Module, nn.Parameter, or buffer, which is what 'get_attr' Nodes "
             "typically target",
-            stacklevel=4,
         )

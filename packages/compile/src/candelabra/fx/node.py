@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import builtins
 import operator
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import candelabra
+from candelabra import _C
 
 from .immutable_collections import immutable_dict, immutable_list
 from .naming import is_ours, qualified_name, snake_case, type_text
@@ -320,7 +320,7 @@ class Node:
         if self.graph is not x.graph:
             raise AssertionError("Attempting to move a Node into a different Graph")
         if self is x:
-            warnings.warn("Trying to prepend a node to itself. This behavior has no effect on the graph.", stacklevel=2)
+            _C.warn("Trying to prepend a node to itself. This behavior has no effect on the graph.")
             return
         x._remove_from_list()
         before = self._prev

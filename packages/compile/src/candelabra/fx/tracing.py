@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import inspect
 import math
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from types import FunctionType, ModuleType
@@ -13,7 +12,7 @@ from typing import Any
 
 import candelabra
 import candelabra.nn as nn
-from candelabra import Tensor, pytree
+from candelabra import _C, Tensor, pytree
 
 from . import patching
 from .codegen import PyTreeCodeGen, PyTreeInfo
@@ -286,10 +285,9 @@ class Tracer(TracerBase):
             elif isinstance(value, base_types) and not isinstance(value, Tensor):
                 self.create_proxy("call_function", candelabra._assert, (made == value, message), {})
             else:
-                warnings.warn(
+                _C.warn(
                     f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the user to make "
                     "sure that your inputs match the inputs you specialized the function with.",
-                    stacklevel=2,
                 )
             return value
 

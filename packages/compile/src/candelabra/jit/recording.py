@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, nn, pytree
+from candelabra import _C, Tensor, nn, pytree
 from candelabra.export.interface import Graph, TracerWarning
 
 from .programs import (
@@ -167,10 +167,9 @@ def _check(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], tolera
     for number, (a, b) in enumerate(pairs, 1):
         same = candelabra.allclose(a, b, tolerance, tolerance, equal_nan=True) if isinstance(a, Tensor) else a == b
         if not same:
-            warnings.warn(
+            _C.warn(
                 f"Output nr {number}. of the traced function does not match the corresponding output of the Python function.",
                 TracerWarning,
-                stacklevel=3,
             )
 
 

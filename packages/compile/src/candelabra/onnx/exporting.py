@@ -7,14 +7,13 @@ import enum
 import io
 import os
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, nn, pytree
+from candelabra import _C, Tensor, nn, pytree
 from candelabra import export as programs
 from candelabra.export.interface import ExportedProgram, ExportError, exported_graph
 
@@ -198,21 +197,19 @@ def _refuse_unsupported(table: Any, profile: bool, opsets: Any, functions: Any, 
 
 
 def _warn_of_old(dynamic_shapes: Any) -> None:
-    warnings.warn("onnx.export() with dynamo=False is deprecated; leave it out", DeprecationWarning, stacklevel=3)
+    _C.warn("onnx.export() with dynamo=False is deprecated; leave it out", DeprecationWarning)
     if dynamic_shapes:
         raise ValueError("The exporter only supports dynamic shapes through parameter dynamic_axes when dynamo=False.")
 
 
 def _warn_of_mode(model: Any, dynamic_shapes: Any, dynamic_axes: Axes | None) -> None:
     if isinstance(model, nn.Module) and model.training:
-        warnings.warn(
+        _C.warn(
             "Exporting a model while it is in training mode. Please ensure that this is intended, as it may lead to different "
             "behavior during inference. Calling model.eval() before export is recommended.",
-            UserWarning,
-            stacklevel=3,
         )
     if dynamic_axes is not None and dynamic_shapes is None:
-        warnings.warn("'dynamic_axes' is not recommended; use 'dynamic_shapes' instead", UserWarning, stacklevel=3)
+        _C.warn("'dynamic_axes' is not recommended; use 'dynamic_shapes' instead")
 
 
 @contextlib.contextmanager
@@ -294,10 +291,9 @@ def _converted_to(made: ONNXProgram, opset: int) -> ONNXProgram:
     try:
         model = converter.convert_version(made.model_proto, opset)
     except (RuntimeError, converter.ConvertError) as error:
-        warnings.warn(
+        _C.warn(
             f"the model stays in operator set {_LEAST_OPSET}, because onnx does not convert it to {opset}: {error}",
             OnnxExporterWarning,
-            stacklevel=4,
         )
         return made
     initializers = {one.name: tensor_of(one) for one in model.graph.initializer}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, pytree
+from candelabra import _C, Tensor, pytree
 from candelabra.export.interface import ExportedProgram
 
 from .assembling import size_of, tensor_message, tensor_of, write_external
@@ -119,9 +118,7 @@ class ONNXProgram:
             if name in self._initializers:
                 self._initializers[name] = tensor
             else:
-                warnings.warn(
-                    f"Weight '{name}' not found in the model. Skipped applying.", OnnxExporterWarning, stacklevel=2
-                )
+                _C.warn(f"Weight '{name}' not found in the model. Skipped applying.", OnnxExporterWarning)
         self.release()
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], Any] | None = None) -> None:

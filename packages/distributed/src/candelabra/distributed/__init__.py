@@ -6,6 +6,18 @@ starts the processes of a job, on one machine or several. See :doc:`distributed`
 
 from __future__ import annotations
 
+from candelabra.version import register
+
+__version__ = "0.1.0"
+register(
+    "candelabra-distributed",
+    __version__,
+    "candelabra-tensor-core>=0.1,<0.2",
+    "candelabra-autograd>=0.1,<0.2",
+    "candelabra-nn>=0.1,<0.2",
+    "candelabra-optim>=0.1,<0.2",
+)
+
 from .availability import (
     Backend,
     is_available,
@@ -74,7 +86,6 @@ from .shrinking import SHRINK_ABORT, SHRINK_DEFAULT, shrink_group
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
 
-__version__ = "0.1.0"
 all_gather_single = all_gather_into_tensor
 reduce_scatter_single = reduce_scatter_tensor
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import warnings
 import zlib
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from candelabra import device
+from candelabra import _C, device
 
 from .engines import registry
 from .job import Job
@@ -564,6 +563,4 @@ def get_pg_count() -> int:
 
 def warn_outside(name: str) -> None:
     """Warn that a rank calls a collective of a group to which it does not belong."""
-    warnings.warn(
-        f"Running {name} on global rank {world().rank()} which does not belong to the given group.", stacklevel=3
-    )
+    _C.warn(f"Running {name} on global rank {world().rank()} which does not belong to the given group.")

@@ -5,6 +5,11 @@ with ``has_rsample`` are differentiable functions of the parameters. That needs 
 sampling without gradients does not.
 """
 
+from candelabra.version import register
+
+__version__ = "0.1.0"
+register("candelabra-distributions", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-autograd>=0.1,<0.2")
+
 from . import constraints, kl_crossed, kl_same, transforms  # noqa: F401 (the pairs enter themselves)
 from .combined.independent import Independent
 from .combined.mixture_same_family import MixtureSameFamily
@@ -51,8 +56,6 @@ from .multivariate.lowrank_multivariate_normal import LowRankMultivariateNormal
 from .multivariate.multivariate_normal import MultivariateNormal
 from .multivariate.wishart import Wishart
 from .transforms import *  # noqa: F403 (its __all__)
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Bernoulli",

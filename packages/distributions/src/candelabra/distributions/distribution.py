@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import candelabra
-from candelabra import Size, Tensor, no_grad
+from candelabra import _C, Size, Tensor, no_grad
 
 from . import constraints
 from .utils import is_lazy
@@ -64,7 +63,7 @@ class Distribution:
             arg_constraints = self.arg_constraints
         except NotImplementedError:
             arg_constraints = {}
-            warnings.warn(
+            _C.warn(
                 f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the distribution with "
                 "`validate_args=False` to turn off validation."
             )
@@ -184,7 +183,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Draw `n` samples; deprecated, use ``sample((n,))``."""
-        warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
+        _C.warn("sample_n will be deprecated. Use .sample((n,)) instead")
         return self.sample(Size((n,)))
 
     # ---- densities
@@ -235,7 +234,7 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            _C.warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution with "
                 "`validate_args=False` to turn off validation."
             )

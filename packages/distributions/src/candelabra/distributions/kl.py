@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .distribution import Distribution
 
@@ -83,10 +82,9 @@ def _look_up(type_p: type, type_q: type) -> Callable[..., Any] | None:
         else:
             right = found
     if best[0] is not best[1]:
-        warnings.warn(
+        _C.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({left[0].__name__}, {right[1].__name__})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return best[0]
 

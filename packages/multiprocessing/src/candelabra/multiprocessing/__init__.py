@@ -8,6 +8,11 @@ memory and mapped by the receiver. Writes are visible to all processes. See
 
 from __future__ import annotations
 
+from candelabra.version import register
+
+__version__ = "0.1.0"
+register("candelabra-multiprocessing", __version__, "candelabra-tensor-core>=0.1,<0.2")
+
 import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
 from typing import Any
@@ -28,8 +33,6 @@ from .spawning import (
     start_processes,
 )
 from .strategies import get_all_sharing_strategies, get_sharing_strategy, set_sharing_strategy
-
-__version__ = "0.1.0"
 
 
 def Queue(maxsize: int = 0) -> Any:  # type: ignore[no-redef]

@@ -19,7 +19,6 @@ import functools
 import os
 import select
 import threading
-import warnings
 import weakref
 from multiprocessing import context, reduction, util
 from typing import Any
@@ -201,10 +200,9 @@ def _tell_of_loss(pid: int) -> None:
         return
     collect()
     if _state.readers:
-        warnings.warn(
+        _C.warn(
             "Producer process has been terminated before all shared tensors of devices were released: the memory goes with the process "
             "that made it, so let it live until the others are done. See docs/sharing.md",
-            stacklevel=1,
         )
 
 

@@ -7,9 +7,10 @@ import signal
 import sys
 import time
 import traceback
-import warnings
 from multiprocessing import connection
 from typing import Any
+
+from candelabra import _C
 
 from .contexts import get_context
 from .named_files import sweep
@@ -91,7 +92,7 @@ class ProcessContext:
         for process in self.processes:
             process.join(max(0.0, deadline - time.monotonic()))
             if process.is_alive():
-                warnings.warn(f"process {process.pid} did not end when it was asked to, and is killed", stacklevel=3)
+                _C.warn(f"process {process.pid} did not end when it was asked to, and is killed")
                 process.kill()
                 process.join()
 
@@ -260,9 +261,8 @@ def spawn(
             candelabra.multiprocessing.spawn(train, args=(model.share_memory(),), nprocs=4)
     """
     if start_method != "spawn":
-        warnings.warn(
+        _C.warn(
             f"spawn() was asked for start_method={start_method!r}; start_processes(start_method={start_method!r}) is the function for that",
             FutureWarning,
-            stacklevel=2,
         )
     return start_processes(fn, args, nprocs, join, daemon, start_method)

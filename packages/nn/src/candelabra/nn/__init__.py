@@ -1,8 +1,11 @@
 """Provide layers, losses, containers and initializers, as in ``torch.nn``."""
 
-from typing import TYPE_CHECKING, Any
+from candelabra.version import register
 
 __version__ = "0.1.0"
+register("candelabra-nn", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-autograd>=0.1,<0.2")
+
+from typing import TYPE_CHECKING, Any
 
 from . import attention as attention
 from . import functional as functional

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import math
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec
 
@@ -138,9 +137,8 @@ def trunc_normal_(
     Uniform samples are transformed with the inverse distribution function.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        _C.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
-            stacklevel=3,
         )
 
     def below(x: float) -> float:
@@ -286,7 +284,7 @@ def kaiming_uniform_(
     True
     """
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        _C.warn("Initializing zero-element tensors is a no-op")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
@@ -298,7 +296,7 @@ def kaiming_normal_(
 ) -> Tensor:
     """Fill with normal samples of standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        _C.warn("Initializing zero-element tensors is a no-op")
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
@@ -389,8 +387,8 @@ def _renamed(function: Any) -> Any:
     name = function.__name__.removesuffix("_")
 
     def older(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(
-            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2
+        _C.warn(
+            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning
         )  # fmt: skip
         return function(*args, **kwargs)
 

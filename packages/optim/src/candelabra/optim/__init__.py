@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from candelabra.version import register
 
 __version__ = "0.1.0"
+register("candelabra-optim", __version__, "candelabra-tensor-core>=0.1,<0.2")
+
+from typing import Any
 
 from . import _functional as _functional
 from . import lr_scheduler

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from . import hooks
 from .hooks import RemovableHandle, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -156,9 +155,8 @@ class Optimizer:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         if len(params) != len(set(params)):
-            warnings.warn(
+            _C.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
-                stacklevel=3,
             )
         seen = set(chain.from_iterable(group["params"] for group in self.param_groups))
         if not seen.isdisjoint(params):

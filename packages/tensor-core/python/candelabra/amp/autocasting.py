@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from contextlib import suppress
 
 from candelabra import _C, backends, dispatch_hooks
@@ -288,7 +287,7 @@ class autocast:
         if device_type == "cuda" and not is_autocast_available(device_type):
             # Programs say it on machines without a GPU as well.
             if enabled:
-                warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=2)
+                _C.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling")
             enabled = False
         elif not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
@@ -297,10 +296,9 @@ class autocast:
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if enabled and self.fast_dtype not in SUPPORTED:
             name = device_type.upper()
-            warnings.warn(
+            _C.warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
                 f"{name} Autocast only supports dtypes of {', '.join(map(str, SUPPORTED))} currently.",
-                stacklevel=2,
             )
             enabled = False
         self._enabled = enabled

@@ -7,7 +7,6 @@ Source: Micikevicius et al., "Mixed precision training", 2017, section 3.2.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections import defaultdict
 from enum import Enum
 
@@ -85,7 +84,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and not backends.is_available(device):
-            warnings.warn(f"GradScaler is enabled, but {device.upper()} is not available.  Disabling.", stacklevel=2)
+            _C.warn(f"GradScaler is enabled, but {device.upper()} is not available.  Disabling.")
             self._enabled = False
         if not self._enabled:
             return
@@ -237,11 +236,10 @@ class GradScaler:
         was finite among its attributes, or asks the scaler that it gets as an argument.
         """
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
-            warnings.warn(
+            _C.warn(
                 "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future GradScaler "
                 "registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer use them directly.",
                 FutureWarning,
-                stacklevel=3,
             )
             result = optimizer.step(*args, **kwargs, grad_scaler=self)
             state["stage"] = OptState.STEPPED

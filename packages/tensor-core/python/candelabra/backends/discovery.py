@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 from candelabra import _C
 
@@ -83,11 +82,10 @@ def has_device(device_type: str) -> bool:
     try:
         return int(entry.load()()) > 0
     except Exception as error:
-        warnings.warn(
+        _C.warn(
             f"the probe {entry.value} of {distribution_text(entry)} for device '{device_type}' failed: "
             f"{type(error).__name__}: {error}; the device counts as absent",
             RuntimeWarning,
-            stacklevel=2,
         )
         return False
 
@@ -178,7 +176,7 @@ def entry_of(device_type: str) -> EntryPoint:
     choice = f"choose one by {variable(device_type)}=NAME or candelabra.backends.select('{device_type}', NAME)"
     for entry in entries:
         if distribution_name(entry) == KNOWN_DISTRIBUTIONS.get(device_type):
-            warnings.warn(f"{claims}; {distribution_name(entry)} is used; {choice}", RuntimeWarning, stacklevel=2)
+            _C.warn(f"{claims}; {distribution_name(entry)} is used; {choice}", RuntimeWarning)
             return entry
     last = sorted(map(distribution_name, entries))[-1]
     raise _C.BackendError(f"{claims}; {choice}, or uninstall the others: pip uninstall {last}")
@@ -200,7 +198,13 @@ def _missing(device_type: str, others: list[str]) -> str:
     if known is not None:
         return f"no backend for device '{device_type}' is installed: pip install {known} ({installed_text})"
     shown = device_type if len(device_type) <= 64 else f"{device_type[:64]}... ({len(device_type)} characters)"
+    absent = [
+        f"'{name}' (pip install {distribution})"
+        for name, distribution in KNOWN_DISTRIBUTIONS.items()
+        if name not in others
+    ]
+    valid = ", ".join([*(f"'{name}'" for name in others), "'meta'", *absent])
     return (
-        f"no backend for device '{shown}' is installed ({installed_text}); "
-        "a backend is a distribution with an entry point of that name in the group candelabra.backends"
+        f"no backend for device '{shown}' is installed ({installed_text}); valid names are {valid}, and those of other backends: "
+        "distributions with an entry point of that name in the group candelabra.backends"
     )

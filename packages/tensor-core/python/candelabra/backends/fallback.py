@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections import Counter
 
 from candelabra import _C
@@ -225,9 +224,8 @@ def _count(name: str, device_type: str) -> None:
         calls[name] += 1
         is_first = calls[name] == 1
     if is_first:
-        warnings.warn(
+        _C.warn(
             f"the operator {name} has no kernel for this call on device '{device_type}' and runs on the CPU, with copies of its "
             f"arguments (candelabra.backends.cpu_fallback('{device_type}', False) makes this an error)",
             RuntimeWarning,
-            stacklevel=3,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 from candelabra import _C
 
@@ -83,11 +82,10 @@ class Registrar:
         from candelabra.catalogue import OPERATORS
 
         if operator_name not in OPERATORS:
-            warnings.warn(
+            _C.warn(
                 f"{self.distribution} registers a kernel for '{operator_name}', which this tensor-core does not have; it is left out. "
                 "If the backend is newer: pip install --upgrade candelabra-tensor-core",
                 RuntimeWarning,
-                stacklevel=2,
             )
             return
         self._kernels[operator_name] = function

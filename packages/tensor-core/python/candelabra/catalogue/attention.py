@@ -26,7 +26,7 @@ _NOTES = (
 operator(
     "_scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale)"
     " -> (Tensor output, Tensor logsumexp)",
-    shape="_scaled_dot_product_attention", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_scaled_dot_product_attention", title="scaled_dot_product_attention", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="lower", batching="attention",
     sees=_SEES_ATTENTION,
     doc=document(

@@ -158,6 +158,7 @@ def operator(
         ``"float"``, ``"complex"``) that the operator does not take, each with what is raised.
     title
         What error messages call the operator, where that is not its name: ``"linalg.cholesky"``.
+        Hidden operators ``linalg_x`` and ``special_x`` are called ``linalg.x`` and ``special.x``.
     tier
         ``"required"``: decompositions end in the operator's kernel, so that every backend has one.
         ``"fast"``: its kernel is worth the most for training. See
@@ -170,6 +171,9 @@ def operator(
         category: refusal and (refusal[0], refusal[1].replace("{}", name))
         for category, refusal in (refuses or {}).items()
     }
+    family, _, rest = name.partition("_")
+    if not title and tags & HIDDEN and family in ("linalg", "special"):
+        title = f"{family}.{rest}"
     if tier == "required":
         tags |= REQUIRED
     declared = _C.declare_operator(schema, shape, tags, doc, refusals, title)

@@ -258,7 +258,7 @@ _BAGS = {
 operator(
     "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, bool scale_grad_by_freq,"
     " bool include_last_offset, int padding_idx) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
-    shape="_embedding_bag", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_embedding_bag", title="embedding_bag", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=f"weight has any strides. {_SEES_BAGS}",
     doc=document(
         "Compute the sum, mean or maximum of bags of rows.",

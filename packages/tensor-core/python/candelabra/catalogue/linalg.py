@@ -109,7 +109,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "_cdist_forward(Tensor x1, Tensor x2, float p) -> Tensor", shape="_cdist_forward", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_cdist_forward(Tensor x1, Tensor x2, float p) -> Tensor", shape="_cdist_forward", title="cdist", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32",
     sees=_SEES_ROWS,
     doc=document(
@@ -121,7 +121,7 @@ operator(
 )  # fmt: skip
 # Where no gradient is wanted.
 operator(
-    "_pdist_forward(Tensor self, float p) -> Tensor", shape="_pdist_forward", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    "_pdist_forward(Tensor self, float p) -> Tensor", shape="_pdist_forward", title="pdist", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees="self is a contiguous matrix of a floating-point dtype.",
     doc=document(
         "Compute the p-norms of the differences of all pairs of rows of one matrix, those of the first row first.",

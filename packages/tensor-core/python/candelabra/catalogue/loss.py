@@ -33,7 +33,7 @@ _ARGUMENTS = {
 # 2 sum. total_weight is the sum of the weights of the targets that were not ignored.
 operator(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor output, Tensor total_weight)",
-    shape="nll_loss_forward", tier="fast", tags=HIDDEN,
+    shape="nll_loss_forward", title="nll_loss", tier="fast", tags=HIDDEN,
     autocast="float32", batching="nll_loss_forward",
     sees=f"{_SEES_CLASSES}Without a reduction the output is (N, d...).",
     doc=document(
@@ -69,7 +69,7 @@ _SCORES = {
 operator(
     "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, str reduction='mean')"
     " -> (Tensor output, Tensor total_weight, Tensor statistics)",
-    kernel_types={"reduction": "int"}, shape="cross_entropy_forward", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
+    kernel_types={"reduction": "int"}, shape="cross_entropy_forward", title="cross_entropy", tier="fast", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32",
     sees=f"{_SEES_SCORES}Without a reduction the output is (N).",
     doc=document(
@@ -106,7 +106,7 @@ operator(
     "_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank,"
     " bool zero_infinity)"
     " -> (Tensor loss, Tensor log_alpha)",
-    shape="_ctc_loss", tags=HIDDEN | NO_OUT,
+    shape="_ctc_loss", title="ctc_loss", tags=HIDDEN | NO_OUT,
     autocast="float32",
     sees=_SEES_LABELS,
     doc=document(
@@ -139,25 +139,25 @@ _PAIR = {
     "target": "Tensor: the factors of negative elements; broadcast with `input`",
 }
 _HUBER = {"delta": "number: the bound of the quadratic part", "scale": "number: multiplies the loss"}
-for _name, _arguments, _sentence, _given, _shown, _slope, _parameters in (
-    ("squared_error", "", "Compute ``(input - target)^2``.", "-0.5, 0.5", "tensor([2.2500, 0.2500])", "tensor([-3.,  1.])", {}),
+for _name, _title, _arguments, _sentence, _given, _shown, _slope, _parameters in (
+    ("squared_error", "mse_loss", "", "Compute ``(input - target)^2``.", "-0.5, 0.5", "tensor([2.2500, 0.2500])", "tensor([-3.,  1.])", {}),
     (
-        "huber_error", ", Scalar delta=1, Scalar scale=1",
+        "huber_error", "huber_loss", ", Scalar delta=1, Scalar scale=1",
         "Compute ``0.5 * d^2`` if the difference d is at most `delta`, else ``delta * (|d| - 0.5 * delta)`` (Huber 1964).",
         "-0.5, 0.5", "tensor([1.0000, 0.1250])", "tensor([-1.0000,  0.5000])", _HUBER,
     ),
     (
-        "logits_cross_entropy", "", "Compute ``-(target * log(p) + (1 - target) * log(1 - p))`` of ``p = sigmoid(input)`` without overflow.",
+        "logits_cross_entropy", "binary_cross_entropy_with_logits", "", "Compute ``-(target * log(p) + (1 - target) * log(1 - p))`` of ``p = sigmoid(input)`` without overflow.",
         "-0.5, 0.5", "tensor([0.9741, 0.9741])", "tensor([-0.6225,  0.6225])", {},
     ),
     (
-        "probability_cross_entropy", "", "Compute ``-(target * log(input) + (1 - target) * log(1 - input))`` with the logarithms at least -100.",
+        "probability_cross_entropy", "binary_cross_entropy", "", "Compute ``-(target * log(input) + (1 - target) * log(1 - input))`` with the logarithms at least -100.",
         "0.25, 0.5", "tensor([1.3863, 0.6931])", "tensor([-4.,  2.])", {},
     ),
 ):  # fmt: skip
     _made = f">>> x, target = candelabra.tensor([{_given}]), candelabra.tensor([1.0, 0.0])"
     operator(
-        f"{_name}(Tensor self, Tensor target{_arguments}) -> Tensor", shape="activation_backward", tags=HIDDEN | COMPOSITE,
+        f"{_name}(Tensor self, Tensor target{_arguments}) -> Tensor", shape="activation_backward", title=_title, tags=HIDDEN | COMPOSITE,
         sees=_SEES_PAIR,
         doc=document(
             _sentence, f"{_made}\n>>> candelabra.ops.{_name}(x, target)\n{_shown}", **_PAIR, **_parameters,

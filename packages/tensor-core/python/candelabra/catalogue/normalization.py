@@ -29,7 +29,7 @@ _STATISTICS = {"mean": "Tensor: the second result", "rstd": "Tensor: the third r
 operator(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training,"
     " float momentum, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",
-    shape="native_batch_norm", tier="fast", jvp="composite", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_batch_norm", title="batch_norm", tier="fast", jvp="composite", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         f"{_SEES_NORM}A channels-last input is seen as it is, and the output is channels-last then. running_mean and"
         " running_var have the dtype of input or float32, and any strides; they are changed in training, and given "
@@ -63,7 +63,7 @@ operator(
 operator(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
     " -> (Tensor output, Tensor mean, Tensor rstd)",
-    shape="native_layer_norm", tier="fast", jvp="composite", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_layer_norm", title="layer_norm", tier="fast", jvp="composite", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators", batching="layer_norm",
     sees=(
         f"{_SEES_NORM}weight and bias have the sizes normalized_shape; mean and rstd have those of input, with 1 for"
@@ -93,7 +93,7 @@ operator(
 # mean and rstd are of size (N, num_groups).
 operator(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int num_groups, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",
-    shape="native_group_norm", tier="fast", jvp="composite", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="native_group_norm", title="group_norm", tier="fast", jvp="composite", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators",
     sees=(
         f"{_SEES_NORM}mean and rstd are (N, num_groups). A kernel that its backend lists as taking channels-last "
@@ -126,7 +126,7 @@ operator(
 # rstd keeps the leading dimensions of input; the normalized ones have size 1.
 operator(
     "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor output, Tensor rstd)",
-    shape="_fused_rms_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_fused_rms_norm", title="rms_norm", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators",
     sees=f"{_SEES_NORM}rstd has the sizes of input, with 1 for the normalized ones.",
     doc=document(

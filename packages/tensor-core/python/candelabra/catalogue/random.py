@@ -61,7 +61,7 @@ operator(
 )  # fmt: skip
 # integers from low (included) to high (excluded)
 operator(
-    "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="random_range", tier="required", tags=_FILL | HIDDEN,
+    "random_range_(Tensor(a!) self, int low, int high) -> Tensor(a!)", shape="random_range", title="random_", tier="required", tags=_FILL | HIDDEN,
     sees=f"{_SEES_FILLED} The dtype is not complex, and low is below high.",
     doc=_filled(
         "Fill with integers drawn uniformly from `low` (included) to `high` (excluded).",
@@ -93,7 +93,7 @@ operator(
 )  # fmt: skip
 # input where kept, times 1 / (1 - p), else 0; mask is bool, true where kept
 operator(
-    "native_dropout(Tensor input, float p) -> (Tensor output, Tensor mask)", shape="native_dropout", tier="fast",
+    "native_dropout(Tensor input, float p) -> (Tensor output, Tensor mask)", shape="native_dropout", title="dropout", tier="fast",
     tags=RANDOM | HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         "input is floating point or complex, of any strides; output and mask (bool) have its memory order. Element "

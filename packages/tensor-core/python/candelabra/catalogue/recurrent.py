@@ -37,7 +37,7 @@ _NOTES = (
 operator(
     "lstm_sequence(Tensor gates, Tensor h0, Tensor c0, Tensor weight, bool reverse)"
     " -> (Tensor output, Tensor cells, Tensor activations)",
-    shape="lstm_sequence", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="lstm_sequence", title="lstm", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="lower",
     sees=_SEES_LSTM,
     doc=document(

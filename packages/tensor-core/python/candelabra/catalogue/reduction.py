@@ -68,7 +68,7 @@ for name, sentence, shown, *facts in (
         doc=_reduced(f"{name}(x, 0)", sentence, shown, dtype=_DTYPE),
     )  # fmt: skip
 operator(
-    "_nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="sum", tags=HIDDEN | COMPOSITE,
+    "_nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", shape="sum", title="nansum", tags=HIDDEN | COMPOSITE,
     sees="As sum; NaN counts as zero.",
     doc=document(
         "Sum elements, with NaN as zero: `nansum` of floating-point dtypes.",
@@ -165,7 +165,7 @@ for name, sentence, shown, *facts in (
 # The vector norm of order ord: (sum |x|^ord)^(1/ord), with inf, -inf and 0 as in numpy.linalg.norm.
 operator(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor",
-    shape="vector_norm", tags=HIDDEN,
+    shape="vector_norm", title="linalg.vector_norm", tags=HIDDEN,
     out="exact whole", autocast="float32 on accelerators", batching="along",
     sees=(
         "dim lists the reduced dimensions; ord is a number of kind float; self has been converted to dtype, and a "

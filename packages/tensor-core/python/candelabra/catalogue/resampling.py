@@ -31,7 +31,7 @@ _FILTER = {
 }
 operator(
     "_upsample(Tensor self, int[] output_size, float[] scales, str mode, bool align_corners, bool antialias) -> Tensor",
-    shape="_upsample", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="_upsample", title="interpolate", tags=HIDDEN | COMPOSITE | NO_OUT,
     autocast="float32 on accelerators",
     sees=f"{_SEES_RESAMPLE} self is floating point or uint8, or in the nearest modes any real dtype.",
     doc=document(
@@ -93,7 +93,7 @@ _PATCHES = {
     "padding": "sequence of two int: zeros at both ends", "stride": "sequence of two int: the step from one patch to the next",
 }  # fmt: skip
 operator(
-    "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", shape="im2col",
+    "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", shape="im2col", title="unfold",
     tags=HIDDEN | COMPOSITE | NO_OUT,
     linear=("self",), batching="folded",
     sees=_SEES_COLUMNS,
@@ -106,7 +106,7 @@ operator(
 )  # fmt: skip
 operator(
     "col2im(Tensor grad, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
-    shape="col2im", tags=HIDDEN | COMPOSITE | NO_OUT,
+    shape="col2im", title="fold", tags=HIDDEN | COMPOSITE | NO_OUT,
     linear=("grad",), batching="folded",
     sees=_SEES_COLUMNS,
     doc=document(
@@ -119,7 +119,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "_constant_pad_nd(Tensor self, int[] padding, Scalar value) -> Tensor", shape="_constant_pad_nd", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_constant_pad_nd(Tensor self, int[] padding, Scalar value) -> Tensor", shape="_constant_pad_nd", title="pad", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=(
         "self has any strides; the output is contiguous or, where self is channels-last, channels-last. padding is "
         "in pairs from the last dimension on; negative numbers crop. value fits the dtype."
@@ -134,7 +134,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "_reflection_replication_pad(Tensor self, int[] padding, str mode) -> Tensor", shape="_reflection_replication_pad", tags=HIDDEN | COMPOSITE | NO_OUT,
+    "_reflection_replication_pad(Tensor self, int[] padding, str mode) -> Tensor", shape="_reflection_replication_pad", title="pad", tags=HIDDEN | COMPOSITE | NO_OUT,
     sees=_SEES_EDGES,
     doc=document(
         "Pad the last dimensions by reflection, replication or circularly.",

@@ -41,7 +41,7 @@ operator(
 )  # fmt: skip
 operator(
     "_searchsorted(Tensor sorted_sequence, Tensor values, bool right, bool out_int32, Tensor? sorter) -> Tensor",
-    shape="_searchsorted", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    shape="_searchsorted", title="searchsorted", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         "sorted_sequence, values and sorter are contiguous, the first two of one real dtype. sorted_sequence is "
         "one-dimensional or has the leading sizes of values. The kernel checks that the entries of sorter are in "
@@ -58,7 +58,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "_kthvalue_index(Tensor self, int dim, int rank, str among) -> Tensor", shape="_kthvalue_index",
+    "_kthvalue_index(Tensor self, int dim, int rank, str among) -> Tensor", shape="_kthvalue_index", title="kthvalue",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=f"{_SEES_AMONG}The index is that of a stable sort.",
     doc=document(
@@ -71,7 +71,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "_mode_index(Tensor self, int dim) -> Tensor", shape="_mode_index", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    "_mode_index(Tensor self, int dim) -> Tensor", shape="_mode_index", title="mode", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         f"{_SEES_AMONG}It is the last index of the most frequent element, of the smallest among equally frequent "
         "ones; NaN is not equal to NaN."
@@ -84,7 +84,7 @@ operator(
     ),
 )  # fmt: skip
 operator(
-    "_histc(Tensor self, int bins, float low, float high) -> Tensor", shape="_histc",
+    "_histc(Tensor self, int bins, float low, float high) -> Tensor", shape="_histc", title="histc",
     tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     sees=(
         "self is floating point, of any strides; low < high, and bins is from 1 to 2**30. Elements outside of "

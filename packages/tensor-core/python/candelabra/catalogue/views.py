@@ -43,7 +43,7 @@ operator(
     "split(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]", shape="split", tags=HIDDEN | CORE | COMPOSITE | NO_OUT
 )  # fmt: skip
 operator(
-    "view_dtype(Tensor(a) self, dtype dtype) -> Tensor(a)", shape="view_dtype", tags=VIEW | HIDDEN | NONDIFFERENTIABLE,
+    "view_dtype(Tensor(a) self, dtype dtype) -> Tensor(a)", shape="view_dtype", title="view", tags=VIEW | HIDDEN | NONDIFFERENTIABLE,
     doc=_viewed(
         "View the bytes of the elements as another dtype; the last dimension changes if the sizes of the dtypes differ.",
         ">>> candelabra.ops.view_dtype(candelabra.tensor([1.0]), candelabra.int32)\ntensor([1065353216], dtype=candelabra.int32)",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+from candelabra import _C
 
 from .keys import GetAttrKey, KeyEntry
 
@@ -70,9 +71,7 @@ def define(
     """
     with _LOCK:
         if cls in SUPPORTED_NODES:
-            warnings.warn(
-                f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=3
-            )
+            _C.warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.")
         if (to_dumpable_context is None) != (from_dumpable_context is None):
             raise ValueError(
                 f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."

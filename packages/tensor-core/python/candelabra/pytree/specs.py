@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections import defaultdict, deque, namedtuple
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from candelabra import _C
 
 from .containers import BUILTIN_TYPES, STANDARD_DICT_TYPES
 from .named_tuples import is_namedtuple_class
@@ -75,11 +76,10 @@ class TreeSpec:
     @property
     def children_specs(self) -> list[Any]:
         """The structures of the children; deprecated, use `children`."""
-        warnings.warn(
+        _C.warn(
             "`treespec.children_specs` is deprecated. Use `treespec.child(index)` to access a single child, or `treespec.children()` to "
             "get all children.",
             FutureWarning,
-            stacklevel=2,
         )
         return self._children
 
@@ -163,10 +163,9 @@ class LeafSpec(TreeSpec):
     __slots__ = ()
 
     def __new__(cls) -> LeafSpec:
-        warnings.warn(
+        _C.warn(
             "`isinstance(treespec, LeafSpec)` is deprecated, use `isinstance(treespec, TreeSpec) and treespec.is_leaf()` instead.",
             FutureWarning,
-            stacklevel=2,
         )
         return object.__new__(cls)
 

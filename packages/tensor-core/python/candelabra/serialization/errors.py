@@ -49,6 +49,16 @@ class UnsafeFileError(FileError, pickle.UnpicklingError):
         self.missing = missing
 
 
+class NotReadError(FileError):
+    """An intact file holds what is not read: :func:`explained` raises `kind`, and does not call the
+    file damaged.
+    """
+
+    def __init__(self, message: str, kind: type[FileError] = FileError) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class CalledError(Exception):
     """Wraps an exception of a caller's function (``map_location`` or an allowed class), so that
     :func:`explained` passes it on.
@@ -89,6 +99,8 @@ def explained(function: str, f: Any, formats: str) -> Iterator[None]:
         if error.missing is None:
             raise UnsafeFileError(_sentence(function, f, formats, error)) from error
         raise UnsafeFileError(f"{function}: {_name(f)} is not loaded: {error}", error.missing) from error
+    except NotReadError as error:
+        raise error.kind(f"{function}: {_name(f)} is not loaded: {error}") from error
     except _FAULTS as error:
         raise FileError(_sentence(function, f, formats, error)) from error
 

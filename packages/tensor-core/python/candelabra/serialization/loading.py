@@ -8,7 +8,7 @@ import pickle
 import tarfile
 
 from . import native, numpy_files, pytorch_archive, pytorch_legacy, safetensors_files
-from .errors import FileError, UnsafeFileError, explained
+from .errors import FileError, NotReadError, UnsafeFileError, explained
 from .options import get_default_mmap_options
 from .places import Places
 from .sources import opened
@@ -110,17 +110,20 @@ def _read(source: Source, places: Places, mapped: bool, encoding: str) -> Any:
         return numpy_files.read_npy(source, places, source.start)
     if pytorch_legacy.is_legacy(source):
         if mapped:
-            raise FileError(
+            raise NotReadError(
                 "it is of PyTorch's old format, which cannot be mapped: mmap can only be used with files saved with "
                 "torch.save(_use_new_zipfile_serialization=True)"
             )
         return pytorch_legacy.read(source, places, encoding)
     head = source.read(source.start, min(512, source.size - source.start))
     if len(head) == 512 and _is_tar(head):
-        raise FileError("it is a tar archive of PyTorch before version 0.2: load it with a PyTorch and save it again")
+        raise NotReadError(
+            "it is a tar archive of PyTorch before version 0.2: load it with a PyTorch and save it again"
+        )
     if head[:1] == b"\x80" and 1 < head[1] <= 5:
-        raise UnsafeFileError(
-            "it is a pickle by itself, and those are not read: save it by candelabra.save or torch.save"
+        raise NotReadError(
+            "it is no archive but a pickle by itself, and those are not read: save it by candelabra.save or torch.save",
+            UnsafeFileError,
         )
     raise FileError("it begins as no format that is known")
 

@@ -9,7 +9,7 @@ from math import prod
 
 from candelabra import _C
 
-from .errors import FileError, explained
+from .errors import FileError, NotReadError, explained
 from .options import get_crc32_options
 from .places import Piece, Places, storage_memory, typed_tensor
 from .saving import write_to
@@ -85,7 +85,7 @@ def _items(text: str) -> tuple[str, str, str]:
     while text[:1] == "{" and text[-1:] == "}" and (item := _ITEM.match(text, at)):
         key, value, comma = item.groups()
         if value == "[":
-            raise FileError("it holds records, and tensors have one dtype")
+            raise NotReadError("it holds records, and tensors have one dtype")
         if key in found:
             break
         found[key] = value
@@ -102,10 +102,10 @@ def _dtype(described: str) -> tuple[Any, int]:
     """Return the dtype, and the size of the numbers whose bytes must be swapped; 1 for none."""
     order, code = (described[0], described[1:]) if described[0] in "<>|=" else ("=", described)
     if code == "O":
-        raise FileError("it holds objects of Python, which are pickled, and those are not read")
+        raise NotReadError("it holds objects of Python, which are pickled, and those are not read")
     dtype = _DTYPES.get(code)
     if dtype is None:
-        raise FileError(f"it holds numbers of NumPy's dtype {described!r}, for which there is no tensor")
+        raise NotReadError(f"it holds numbers of NumPy's dtype {described!r}, for which there is no tensor")
     return dtype, _NUMBERS.get(code, dtype.itemsize) if order == ">" else 1
 
 

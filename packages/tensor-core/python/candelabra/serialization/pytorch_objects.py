@@ -13,7 +13,7 @@ from candelabra.layout import strided
 from candelabra.storage import TypedStorage
 
 from . import allowing, plain_objects
-from .errors import FileError, UnsafeFileError
+from .errors import FileError, NotReadError, UnsafeFileError
 from .limits import Budget
 from .places import leaf, meta_tensor, named_device, parameter, typed_tensor, whole
 from .unpickler import EXTRA_LEAVES, FINISHED, Allowed, Machine, Named, set_attributes, set_state, verified
@@ -165,9 +165,9 @@ class Objects:
         if module == "torch" and name == "strided":
             return strided
         if module in ("torch._utils", "torch") and name in _NOT_READ:
-            raise FileError(f"it holds {_NOT_READ[name]}")
+            raise NotReadError(f"it holds {_NOT_READ[name]}")
         if module == "torch" and name in REASONS:
-            raise FileError(f"it holds torch.{name}: {REASONS[name]}")
+            raise NotReadError(f"it holds torch.{name}: {REASONS[name]}")
         raise UnsafeFileError(
             f"it holds {module[:200]}.{name[:200]}, and only tensors and plain data are read; save the state_dict() instead of the module. "
             "A class or a function that any file may call can be allowed: candelabra.serialization.add_safe_globals([...])",

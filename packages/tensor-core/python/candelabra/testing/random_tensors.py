@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import candelabra
+from candelabra import _C
 
 
 def make_tensor(
@@ -109,11 +109,10 @@ def _interval(dtype: candelabra.dtype, low: float | None, high: float | None) ->
     if first != first or last != last:
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={first} and high={last}")
     if first == last and (dtype.is_floating_point or dtype.is_complex):
-        warnings.warn(
+        _C.warn(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated since 2.1 and will be "
             "removed in 2.3. Use `torch.full(...)` instead.",
             FutureWarning,
-            stacklevel=3,
         )
     elif first >= last:
         raise ValueError(f"`low` must be less than `high`, but got {first} >= {last}")

@@ -129,7 +129,7 @@ void native_batch_norm(Call& call) {
   const TensorObject& input = call.tensor(at::input);
   check_floating(call, input);
   check(input.ndim() >= 2, PyExc_RuntimeError,
-        "native_batch_norm(): expected input of at least 2 dimensions (N, C, ...), but got shape ", shown(input.sizes));
+        "batch_norm(): expected input of at least 2 dimensions (N, C, ...), but got shape ", shown(input.sizes));
   const int64_t channels = input.sizes[1];
   const Dtype dtype = input.dtype;
   prepare_channel_vector(call, at::weight, "weight", channels, dtype);
@@ -138,9 +138,9 @@ void native_batch_norm(Call& call) {
   check_running_statistics(call, at::running_var, "running_var", channels, dtype, call.boolean(at::training));
   if (!call.boolean(at::training)) {
     check(call[at::running_mean].given(), PyExc_RuntimeError,
-          "native_batch_norm(): running_mean must be defined in evaluation mode");
+          "batch_norm(): running_mean must be defined in evaluation mode");
     check(call[at::running_var].given(), PyExc_RuntimeError,
-          "native_batch_norm(): running_var must be defined in evaluation mode");
+          "batch_norm(): running_var must be defined in evaluation mode");
   }
   const bool channels_last = is_channels_last_batch(input);
   set_layout(call.add_output(dtype, input.sizes), channels_last);

@@ -257,14 +257,14 @@ void constant_pad_nd(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const auto padding = call.ints(at::padding);
   check(padding.size() % 2 == 0 && padding.size() <= 2 * static_cast<size_t>(self.ndim()), PyExc_RuntimeError,
-        "_constant_pad_nd(): expected two numbers for each of the last dimensions, but got ", shown(padding),
+        "pad(): expected two numbers for each of the last dimensions, but got ", shown(padding),
         " for shape ", shown(self.sizes));
   check_magnitude(call, padding, "padding");
   Dims sizes = self.sizes;
   for (size_t i = 0; i < padding.size() / 2; ++i) {
     int64_t& size = sizes[sizes.size() - 1 - i];
     size += padding[2 * i] + padding[2 * i + 1];
-    check(size >= 0, PyExc_RuntimeError, "_constant_pad_nd(): padding ", shown(padding), " takes more away than shape ",
+    check(size >= 0, PyExc_RuntimeError, "pad(): padding ", shown(padding), " takes more away than shape ",
           shown(self.sizes), " has");
   }
   check_number_fits(call[at::value].scalar, self.dtype, true);

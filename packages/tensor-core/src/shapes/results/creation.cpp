@@ -79,7 +79,7 @@ void leave_rare_to_fallback(const Call& call) {
   const int layout = common_keyword(call, positions::empty::layout);
   const int pin_memory = common_keyword(call, positions::empty::pin_memory);
   if (call.arguments[layout].object != Py_None || (call.arguments[pin_memory].given() && call.boolean(pin_memory))) {
-    mismatch(call.name(), "(): layout and pin_memory");
+    candelabra::mismatch(call.title(), "(): layout and pin_memory");
   }
 }
 
@@ -151,7 +151,7 @@ TensorRef memory_like(Call& call, const LikePositions& at) {
   TensorObject& self = call.tensor(positions::empty_like::self);
   const Argument& format = call[at.memory_format];
   if (!self.contiguous || (format.given() && format.memory_format != MemoryFormat::Preserve)) {
-    mismatch(call.name(), "(): in another order");
+    candelabra::mismatch(call.title(), "(): in another order");
   }
   const Device device = call[at.device].kind == ArgumentKind::Device ? call[at.device].device : self.device();
   return candelabra::empty(self.sizes, call.dtype_or(at.dtype, self.dtype), device);

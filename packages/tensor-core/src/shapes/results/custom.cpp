@@ -49,7 +49,7 @@ bool any_tensor(const Call& call, Visit visit) {
 // A compiled kernel can access one device's memory only.
 void check_devices(const Call& call) {
   any_tensor(call, [&](const TensorObject& tensor, int i) {
-    check(tensor.device() == call.device, PyExc_RuntimeError, call.name(),
+    check(tensor.device() == call.device, PyExc_RuntimeError, call.title(),
           "(): Expected all tensors to be on the same device, but found at least two devices, ", to_text(call.device),
           " and ", to_text(tensor.device()), " (argument '", call.op.schema.parameters[static_cast<size_t>(i)].name,
           "'); move one with .to(device)");
@@ -87,7 +87,7 @@ class SchemaChecker {
     for (const Version& expected : unchanged_) {
       if (expected.storage->version == expected.version) continue;
       const std::string& name = call_.op.schema.parameters[static_cast<size_t>(expected.argument)].name;
-      raise(PyExc_RuntimeError, call_.name(), "(): the kernel changed argument '", name,
+      raise(PyExc_RuntimeError, call_.title(), "(): the kernel changed argument '", name,
             "' in place, which the operator's schema does not say. Name it in mutates_args (as \"Tensor(a!) ", name,
             "\" in a schema), or have the kernel change a clone; the schema: ", call_.op.schema.text);
     }
@@ -111,7 +111,7 @@ class SchemaChecker {
     const bool repeated =
         std::ranges::any_of(results_, [&](const Storage* other) { return overlap(*other, *result.storage); });
     check(
-        !repeated && !belongs_to_arguments(call_, result), PyExc_RuntimeError, call_.name(),
+        !repeated && !belongs_to_arguments(call_, result), PyExc_RuntimeError, call_.title(),
         "(): The output of this custom operator (1) must not also be an input to this custom operator and (2) may not "
         "alias any "
         "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = "
@@ -130,17 +130,17 @@ class SchemaChecker {
 // knows the sizes.
 void take_result(Call& call, PyObject* allocated, size_t position) {
   if (is_dtype_object(allocated)) {
-    check(call.op.tags & tag_data_dependent, PyExc_RuntimeError, call.name(), "(): the sizes of result ", position,
+    check(call.op.tags & tag_data_dependent, PyExc_RuntimeError, call.title(), "(): the sizes of result ", position,
           " are not given, and the operator was not defined as one whose results depend on data");
     call.add_output(dtype_from_object(allocated), {});
     return;
   }
-  check(is_tensor(allocated), PyExc_TypeError, call.name(), "(): what describes the results gave ",
+  check(is_tensor(allocated), PyExc_TypeError, call.title(), "(): what describes the results gave ",
         Py_TYPE(allocated)->tp_name, " for result ", position, ", not Tensor");
   TensorObject* tensor = as_tensor(allocated);
-  check(tensor->device() == call.device, PyExc_RuntimeError, call.name(), "(): the kernel runs on ",
+  check(tensor->device() == call.device, PyExc_RuntimeError, call.title(), "(): the kernel runs on ",
         to_text(call.device), ", but the memory for result ", position, " is on ", to_text(tensor->device()));
-  check(!belongs_to_arguments(call, *tensor), PyExc_RuntimeError, call.name(), "(): result ", position,
+  check(!belongs_to_arguments(call, *tensor), PyExc_RuntimeError, call.title(), "(): result ", position,
         " must not share memory with an argument: the function that describes the results is to make new tensors");
   Output& output = call.add_output(tensor->dtype, tensor->sizes);
   output.tensor = TensorRef::borrow(tensor);
@@ -149,14 +149,14 @@ void take_result(Call& call, PyObject* allocated, size_t position) {
 void allocate_results(Call& call) {
   const size_t expected = call.op.schema.result_names.size();
   if (expected == 0) return;
-  check(expected <= max_outputs, PyExc_NotImplementedError, call.name(), "(): a compiled kernel has no more than ",
+  check(expected <= max_outputs, PyExc_NotImplementedError, call.title(), "(): a compiled kernel has no more than ",
         max_outputs, " results, not ", expected);
-  check(call.op.allocator, PyExc_RuntimeError, call.name(),
+  check(call.op.allocator, PyExc_RuntimeError, call.title(),
         "(): nothing says which shape the results have; register_fake() takes a function that makes them");
   const Ref<> results = call_with(call.op.allocator, nullptr, call);
   if (expected == 1 && !PyTuple_Check(results.get())) return take_result(call, results.get(), 0);
   check(PyTuple_Check(results.get()) && static_cast<size_t>(PyTuple_GET_SIZE(results.get())) == expected,
-        PyExc_TypeError, call.name(), "(): what describes the results must give ", expected, " of them, not ",
+        PyExc_TypeError, call.title(), "(): what describes the results must give ", expected, " of them, not ",
         PyTuple_Check(results.get()) ? text(PyTuple_GET_SIZE(results.get()))
                                      : std::string(Py_TYPE(results.get())->tp_name));
   for (size_t k = 0; k < expected; ++k)
@@ -170,7 +170,7 @@ void custom(Call& call) {
     check_devices(call);
     return allocate_results(call);
   }
-  check(call.op.implementation, PyExc_NotImplementedError, call.name(), "(): no kernel is registered for device ",
+  check(call.op.implementation, PyExc_NotImplementedError, call.title(), "(): no kernel is registered for device ",
         to_text(call.device), ", nor for any other");
   const Ref<> device(device_object(call.device));
   SchemaChecker checker(call);

@@ -39,7 +39,7 @@ TensorRef element_offsets(const TensorObject& self, int64_t span) {
 bool write_overlapping(Call& call, const char* select, std::initializer_list<int> selectors, int value) {
   TensorObject& self = call.tensor(Operator::self_position);
   if (!call.in_place || !may_overlap_itself(self) || !(call.outputs[0].sizes == self.sizes)) return false;
-  warn(text("Use of ", call.name(),
+  warn(text("Use of ", call.title(),
             " on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
             "applies to "
             "advanced indexing e.g. tensor[mask] = scalar"));

@@ -14,7 +14,11 @@ Access to anything that Candelabra does not have raises an error with its name.
 
 from __future__ import annotations
 
-from .finder import install, is_installed, uninstall
+from candelabra.version import register
 
 __version__ = "0.1.0"
+register("candelabra-torch-compat", __version__, "candelabra-tensor-core>=0.1,<0.2")
+
+from .finder import install, is_installed, uninstall
+
 __all__ = ["install", "is_installed", "uninstall"]

@@ -1,16 +1,20 @@
 """Data loading, training and tools for Candelabra.
 
-Contains `data`, `Trainer`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
-`cpp_extension`, `dlpack`, `file_baton`, `model_zoo`,
-`module_tracker` and `weak`. Access to any other attribute raises an error which says that this
+Contains `data`, `Trainer`, `summary`, `benchmark`, `tensorboard`, `collect_env`, `checkpoint`,
+`cpp_extension`, `dlpack`, `file_baton`, `flop_counter`, `frames`, `model_zoo`, `module_tracker`
+and `weak`. Access to any other attribute raises an error which says that this
 version does not have it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from candelabra.version import register
 
 __version__ = "0.1.0"
+register("candelabra-utils", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-multiprocessing>=0.1,<0.2")
+
+from typing import Any
+
 __all__: list[str] = []
 
 #: Imported when they are asked for.
@@ -22,8 +26,11 @@ _MODULES = (
     "data",
     "dlpack",
     "file_baton",
+    "flop_counter",
+    "frames",
     "model_zoo",
     "module_tracker",
+    "summaries",
     "tensorboard",
     "trainer",
     "weak",
@@ -77,6 +84,10 @@ def __getattr__(name: str) -> Any:
         from .trainer import Trainer
 
         return Trainer
+    if name == "summary":
+        from .summaries import summary
+
+        return summary
     raise AttributeError(
         f"candelabra.utils.{name} is not there yet: version {__version__} of candelabra-utils does not have it. "
         "pip install --upgrade candelabra-utils brings it once it is released"

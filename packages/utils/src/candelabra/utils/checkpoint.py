@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Import the package before its submodule: otherwise two importing threads can deadlock.
 import candelabra.autograd as _autograd  # noqa: F401
-from candelabra import Tensor, accelerator, pytree
+from candelabra import _C, Tensor, accelerator, pytree
 from candelabra._C import default_generator, device
 from candelabra.autograd.checkpoint import CheckpointError, checkpoint, checkpoint_sequential, set_checkpoint_early_stop
 from candelabra.autograd.checkpoint import _Reentrant as CheckpointFunction
@@ -43,7 +42,7 @@ class DefaultDeviceType:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor among the inputs requires grad."""
     if not any(value.requires_grad for value in inputs if isinstance(value, Tensor)):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        _C.warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
+
+from candelabra import _C
 
 __all__ = ["FileBaton"]
 
@@ -53,9 +54,7 @@ class FileBaton:
             time.sleep(self.wait_seconds)
             waited = time.monotonic() - start
             if self.warn_after_seconds is not None and waited > self.warn_after_seconds and not has_warned:
-                warnings.warn(
-                    f'Waited on lock file "{self.lock_file_path}" for {self.warn_after_seconds} seconds.', stacklevel=2
-                )
+                _C.warn(f'Waited on lock file "{self.lock_file_path}" for {self.warn_after_seconds} seconds.')
                 has_warned = True
 
     def release(self) -> None:

@@ -12,6 +12,11 @@ tensor([1, 2])
 
 from __future__ import annotations
 
+from candelabra.version import register
+
+__version__ = "0.1.0"
+register("candelabra-vision-ops", __version__, "candelabra-tensor-core>=0.1,<0.2", "candelabra-autograd>=0.1,<0.2")
+
 from candelabra import ops
 
 from . import autocasting, definitions, gradients, images

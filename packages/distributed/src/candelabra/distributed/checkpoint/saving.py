@@ -9,14 +9,13 @@ import json
 import os
 import re
 import secrets
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from ..process_group import ProcessGroup
 from . import default_planner, index
@@ -297,4 +296,4 @@ def _complete(folder: Path, names: list[str]) -> None:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                warnings.warn(f"save(): {path} of an earlier checkpoint could not be removed: {error}", stacklevel=2)
+                _C.warn(f"save(): {path} of an earlier checkpoint could not be removed: {error}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 import pluggy
+
+from candelabra import _C
 
 from .. import hookspec
 
@@ -76,10 +77,8 @@ def engine_of(name: str) -> Engine:
     wanted = ALIASES.get(name, name)
     if wanted != name and name not in _warned:
         _warned.add(name)
-        warnings.warn(
+        _C.warn(
             f"the backend {name!r} is carried out by {wanted!r} here: Candelabra has no {name} of its own",
-            UserWarning,
-            stacklevel=5,
         )
     if wanted not in _engines:
         _engines[wanted] = _load(wanted)

@@ -4,11 +4,10 @@ states.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from candelabra import nn
+from candelabra import _C, nn
 
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..groups import get_world_size, init_process_group, is_initialized
@@ -249,10 +248,9 @@ def _ranks_that_keep(given: bool | int | None, size: int) -> int | None:
     if given < 1 or size % given:
         raise ValueError(f"If passing reshard_after_forward as an int, it should be a factor of {size}, not {given}")
     if given == 1:
-        warnings.warn(
+        _C.warn(
             "reshard_after_forward=1 (int) means resharding parameters to world size 1, instead of "
             "reshard_after_forward=True (bool)",
-            stacklevel=3,
         )
     return None if given == size else given
 

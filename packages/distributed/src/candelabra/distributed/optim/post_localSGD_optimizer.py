@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from candelabra import _C
 from candelabra.optim import Optimizer
 
 from ..algorithms.model_averaging.averagers import ModelAverager
@@ -58,9 +58,8 @@ class PostLocalSGDOptimizer(Optimizer):
         self.optim.load_state_dict(state_dict)
         self.param_groups = self.optim.param_groups
         if "step" not in state_dict:
-            warnings.warn(
+            _C.warn(
                 "Loaded state dict does not contain a step counter for an averager. Setting step counter to 0.",
-                stacklevel=2,
             )
         self.averager.step = state_dict.get("step", 0)
 

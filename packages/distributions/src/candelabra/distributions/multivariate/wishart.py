@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Number
 from typing import Any
 
 import candelabra
-from candelabra import Size, Tensor, nan
+from candelabra import _C, Size, Tensor, nan
 
 from .. import constraints
 from ..exp_family import ExponentialFamily
@@ -97,9 +96,8 @@ class Wishart(ExponentialFamily):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event_shape[-1] - 1}.")
         setattr(self, name, matrix.expand(batch_shape + event_shape))
         if bool((self.df < event_shape[-1]).any()):
-            warnings.warn(
+            _C.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-                stacklevel=2,
             )
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if scale_tril is not None:
@@ -174,7 +172,7 @@ class Wishart(ExponentialFamily):
         sample = self._bartlett(sample_shape)
         singular = ~self.support.check(sample.detach())
         if bool(singular.any()):
-            warnings.warn("Singular sample detected.", stacklevel=2)
+            _C.warn("Singular sample detected.")
             for _ in range(max_try_correction):
                 again = self._bartlett(sample_shape)
                 sample = candelabra.where(singular[..., None, None], again, sample)

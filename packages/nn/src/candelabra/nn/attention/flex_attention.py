@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 from candelabra import accelerator as _accelerator
 
 from ..functional import pad
@@ -303,10 +302,9 @@ def flex_attention(
             "Cannot specify both return_lse and return_aux. return_lse is deprecated, please use return_aux=AuxRequest(lse=True) instead."
         )
     if return_lse:
-        warnings.warn(
+        _C.warn(
             "return_lse is deprecated and will be removed in v2.10. Please use return_aux=AuxRequest(lse=True) instead.",
             FutureWarning,
-            stacklevel=2,
         )
     scores, value = _scores(query, key, value, score_mod, block_mask, scale)
     # Rows without a key would be NaN.

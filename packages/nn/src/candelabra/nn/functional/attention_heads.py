@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import candelabra
-from candelabra import Tensor, ops
+from candelabra import _C, Tensor, ops
 
 from .attention import scaled_dot_product_attention
 from .dropout import dropout
@@ -55,10 +54,8 @@ def _as_numbers(mask: Tensor | None, name: str, other: Tensor | None, dtype: can
     if mask.dtype != candelabra.bool and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and other.dtype != mask.dtype:
-        warnings.warn(
+        _C.warn(
             f"Support for mismatched {name} and attn_mask is deprecated. Use same type for both instead.",
-            UserWarning,
-            stacklevel=4,
         )
     if mask.dtype == candelabra.bool:
         return candelabra.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import candelabra
-from candelabra import Tensor, ops
+from candelabra import _C, Tensor, ops
 from candelabra.composite.nn.loss import reduction_number
 from candelabra.dispatch_hooks import full_precision
 
@@ -19,10 +18,9 @@ _log_sigmoid = ops.log_sigmoid
 
 def _same_size(input: Tensor, target: Tensor) -> None:
     if target.shape != input.shape:
-        warnings.warn(
+        _C.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
             "results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
         )
 
 

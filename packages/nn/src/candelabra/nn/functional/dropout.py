@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
-from candelabra import Tensor, ops
+from candelabra import _C, Tensor, ops
 
 _native_dropout = ops.native_dropout
 
@@ -84,19 +82,17 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """
     _check(p)
     if input.ndim not in (3, 4):
-        warnings.warn(
+        _C.warn(
             f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error in a future release. "
             "To retain the behavior and silence this warning, please use dropout instead. Note that dropout2d exists to provide "
             "channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or "
             "4D inputs).",
-            stacklevel=2,
         )
     if input.ndim == 3:
-        warnings.warn(
+        _C.warn(
             "dropout2d: Received a 3-D input to dropout2d and assuming that channel-wise 1-D dropout behavior is desired - input is "
             "interpreted as shape (N, C, L), where C is the channel dim. For channel-wise dropout of an unbatched (C, H, W) input, add a "
             "batch dimension; for (N, C, L) inputs use dropout1d.",
-            stacklevel=2,
         )
     return feature_dropout(input, p, training, inplace)
 
@@ -105,12 +101,11 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Zero whole channels at random. Shapes: (N, C, D, H, W) or (C, D, H, W)."""
     _check(p)
     if input.ndim not in (4, 5):
-        warnings.warn(
+        _C.warn(
             f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error in a future release. "
             "To retain the behavior and silence this warning, please use dropout instead. Note that dropout3d exists to provide "
             "channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or "
             "5D inputs).",
-            stacklevel=2,
         )
     if input.ndim != 4:
         return feature_dropout(input, p, training, inplace)

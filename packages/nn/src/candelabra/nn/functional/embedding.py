@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 import candelabra
-from candelabra import Tensor, is_grad_enabled, no_grad, ops
+from candelabra import _C, Tensor, is_grad_enabled, no_grad, ops
 
 _embedding = ops.embedding
 _vector_norm = ops.linalg_vector_norm
@@ -232,10 +230,9 @@ def embedding_bag(
             [3., 4.]])
     """
     if weight.dtype == candelabra.int64 and input.is_floating_point():
-        warnings.warn(
+        _C.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and "
             "should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=2,
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:

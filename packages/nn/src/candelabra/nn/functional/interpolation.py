@@ -9,11 +9,10 @@ with a = -0.75. Antialiasing uses a = -0.5, like other libraries.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, ops
+from candelabra import _C, Tensor, ops
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
@@ -152,23 +151,19 @@ def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
     """Call :func:`interpolate`, which replaces this function."""
-    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    _C.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Call :func:`interpolate` with ``mode="nearest"``."""
-    warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    _C.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Call :func:`interpolate` with ``mode="bilinear"`` and ``align_corners=True``."""
-    warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    _C.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -176,10 +171,9 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 
 def _warn_of_corners() -> None:
-    warnings.warn(
+    _C.warn(
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
         "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-        stacklevel=3,
     )
 
 
@@ -234,10 +228,9 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if align_corners and min(size[2:]) == 1:
-        warnings.warn(
+        _C.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
             "See the documentation of affine_grid for details.",
-            stacklevel=2,
         )
     axes = []
     for i, length in enumerate(reversed(size[2:])):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import candelabra
-from candelabra import Tensor, no_grad, ops
+from candelabra import _C, Tensor, no_grad, ops
 from candelabra.amp import is_autocast_enabled
 from candelabra.composite.nn.loss import reduction_number
 from candelabra.composite.registration import fast_path
@@ -297,11 +296,10 @@ def kl_div(
     if size_average is not None or reduce is not None:
         reduction = legacy(size_average, reduce)
     if reduction == "mean":
-        warnings.warn(
+        _C.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides only by the batch "
             "size, and aligns with the KL div math definition. 'mean' will be changed to behave the same as 'batchmean' in the next major "
             "release.",
-            stacklevel=2,
         )
     if reduction == "batchmean":
         total = divergence(input, target, "sum", log_target)

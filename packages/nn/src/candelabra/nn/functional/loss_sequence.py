@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, is_grad_enabled, ops
+from candelabra import _C, Tensor, is_grad_enabled, ops
 from candelabra.composite.nn.loss import reduction_number
 from candelabra.dispatch_hooks import full_precision
 
@@ -323,11 +322,10 @@ def linear_cross_entropy(
                     options,
                 ).reshape(())
             return _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ignored, options)
-        warnings.warn(
+        _C.warn(
             "linear_cross_entropy: options are ignored; pieces need label_smoothing == 0, a target of classes and a linear_weight of two "
             f"dimensions, but got label_smoothing={label_smoothing}, target of {target.dtype} and linear_weight of shape "
             f"{tuple(linear_weight.shape)}",
-            stacklevel=2,
         )
     flat_bias = None if linear_bias is None else linear_bias.reshape(-1)
     scores = _linear(input, linear_weight.reshape(-1, features), flat_bias).reshape(shape)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 
 def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
@@ -13,9 +11,8 @@ def legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = 
     reduce = True if reduce is None else reduce
     reduction = "none" if not reduce else "mean" if size_average else "sum"
     if emit_warning:
-        warnings.warn(
+        _C.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-            stacklevel=3,
         )
     return reduction
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .convolution import _numbers
 from .memory_order import in_format_of
@@ -20,7 +19,7 @@ def _refuse_or_warn(kernel: str) -> None:
         f"{kernel} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
     )
     if candelabra.is_deterministic_algorithms_warn_only_enabled():
-        warnings.warn(f"{message}, warn_only=True)'.", stacklevel=5)
+        _C.warn(f"{message}, warn_only=True)'.")
         return
     raise RuntimeError(
         f"{message})'. You can turn off determinism just for this operation, or you can use the 'warn_only=True' option, if that's "

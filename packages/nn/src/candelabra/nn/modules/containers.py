@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from ..parameter import Parameter
 from .module import Module, indent, typename
@@ -27,10 +26,9 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        warnings.warn(
+        _C.warn(
             "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
             FutureWarning,
-            stacklevel=2,
         )
         for name, module in kwargs.items():
             self.add_module(name, module)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .. import functional as F
 from ..functional.loss_sequence import LinearCrossEntropyOptions
@@ -476,10 +475,9 @@ class NLLLoss2d(NLLLoss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        warnings.warn(
+        _C.warn(
             "NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in replacement.",
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 

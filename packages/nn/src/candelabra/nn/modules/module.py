@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -472,10 +471,9 @@ class Module(Tree, StateDict, Conversion, Hooked):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Reset the gradients of all parameters to None or to zero."""
         if self._is_replica:
-            warnings.warn(
+            _C.warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a "
                 "differentiable manner) from the original module.",
-                stacklevel=2,
             )
         if set_to_none and self._names_parameters_itself() and _C.clear_gradients(self, Tree.named_modules):
             return
@@ -524,6 +522,11 @@ class Module(Tree, StateDict, Conversion, Hooked):
         if not children and len(lines) < 2:
             return f"{name}({extra})"
         return f"{name}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+    def _repr_html_(self) -> str:
+        from .base.notebook import module_html  # of no use outside of notebooks
+
+        return module_html(self)
 
 
 _HOOK_TABLES = (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .. import functional as F
 from .. import init
@@ -281,10 +280,9 @@ class _InstanceNorm(_RunningNorm):
                 raise ValueError(
                     f"expected input's size at dim={channel} to match num_features ({self.num_features}), but got: {input.shape[channel]}."
                 )
-            warnings.warn(
+            _C.warn(
                 f"input's size at dim={channel} does not match num_features. You can silence this warning by not passing in num_features, "
                 "which is not used because affine=False",
-                stacklevel=2,
             )
         batched = input if channel == 1 else input.unsqueeze(0)
         output = F.instance_norm(

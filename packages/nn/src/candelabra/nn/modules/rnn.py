@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .. import init
 from ..functional import recurrent as R
@@ -49,10 +48,9 @@ class RNNBase(Module):
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if dropout > 0 and num_layers == 1:
-            warnings.warn(
+            _C.warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, but "
                 f"got dropout={dropout} and num_layers={num_layers}",
-                stacklevel=3,
             )
         for name, flag in (("bias", bias), ("batch_first", batch_first)):
             if not isinstance(flag, bool):

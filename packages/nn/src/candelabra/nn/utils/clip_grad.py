@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, no_grad, ops
+from candelabra import _C, Tensor, no_grad, ops
 
 _vector_norm = ops.linalg_vector_norm
 
@@ -123,10 +122,9 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Call `clip_grad_norm_`, which replaces this function."""
-    warnings.warn(
+    _C.warn(
         "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
         FutureWarning,
-        stacklevel=2,
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from ..modules.module import Module
 from ..parallel.data_parallel import DataParallel
@@ -97,11 +96,10 @@ def functional_call(
     ...     nn.utils.stateless.functional_call(layer, {"weight": candelabra.ones(1, 2)}, candelabra.ones(2))
     tensor([2.])
     """
-    warnings.warn(
+    _C.warn(
         "This API is deprecated and will be removed. Please use `torch.func.functional_call` instead, or `candelabra.func.functional_call`: "
         "they are drop-in replacements.",
         FutureWarning,
-        stacklevel=2,
     )
     return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 

@@ -5,10 +5,9 @@ Prefer `parametrizations.weight_norm`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from .. import functional as F
 from ..modules.module import Module
@@ -74,10 +73,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     >>> layer.weight_g.shape, layer.weight_v.shape
     (candelabra.Size([40, 1]), candelabra.Size([40, 20]))
     """
-    warnings.warn(
+    _C.warn(
         "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
-        stacklevel=2,
     )
     WeightNorm.apply(module, name, dim)
     return module

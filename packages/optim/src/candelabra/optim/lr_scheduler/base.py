@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from candelabra import Tensor, no_grad
+from candelabra import _C, Tensor, no_grad
 
 from ..optimizer import Optimizer
 
@@ -110,6 +109,14 @@ class LRScheduler:
         """Restore the state that `state_dict` returned."""
         self.__dict__.update(state_dict)
 
+    def __repr__(self) -> str:
+        shown: dict[str, Any] = {
+            name: value for name, value in vars(self).items() if isinstance(value, bool | int | float | str)
+        }
+        shown |= {"lr": [float(rate) for rate in self._last_lr]}
+        options = (f"{name}={value!r}" for name, value in shown.items() if name[0] != "_")
+        return f"{type(self).__name__}({', '.join(options)})"
+
     def get_last_lr(self) -> list[Any]:
         """Return the rates that were set last, one per group."""
         return self._last_lr
@@ -120,10 +127,8 @@ class LRScheduler:
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            _C.warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
             )
 
     def _lrs(self) -> list[Any]:
@@ -132,13 +137,11 @@ class LRScheduler:
 
     def _warn_order(self) -> None:
         if not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
+            _C.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the opposite order: "
                 "`optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in skipping the first value of the "
                 "learning rate schedule. See more details at "
                 "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
-                UserWarning,
-                stacklevel=4,
             )
 
     def step(self, epoch: int | None = None) -> None:
@@ -147,7 +150,7 @@ class LRScheduler:
             self._warn_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION, UserWarning, stacklevel=2)
+            _C.warn(EPOCH_DEPRECATION)
         self._advance(epoch)
 
     def _advance(self, epoch: int | None = None) -> None:

@@ -48,6 +48,9 @@ class _Composition(LRScheduler):
         for scheduler, below in zip(self._schedulers, saved, strict=True):
             scheduler.load_state_dict(below)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}([{', '.join(map(repr, self._schedulers))}])"
+
 
 class SequentialLR(_Composition):
     """Schedules that run one after another; each but the first starts at one of `milestones`.

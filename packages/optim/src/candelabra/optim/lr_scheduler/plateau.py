@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
+
+from candelabra import _C
 
 from ..optimizer import Optimizer
 from .base import EPOCH_DEPRECATION, LRScheduler, set_option
@@ -99,7 +100,7 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is None:
             epoch = self.last_epoch + 1
         else:
-            warnings.warn(EPOCH_DEPRECATION, UserWarning, stacklevel=2)
+            _C.warn(EPOCH_DEPRECATION)
         self.last_epoch = epoch
         if self._is_better(current, self.best):
             self.best = current

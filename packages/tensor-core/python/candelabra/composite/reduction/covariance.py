@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from candelabra import _C
 from candelabra.catalogue import OPERATORS
 
@@ -92,9 +90,8 @@ def cov(
         mean = OPERATORS["mean"](x, 1, True)
         freedom = max(count - correction, 0)
         if freedom == 0:
-            warnings.warn(
+            _C.warn(
                 "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-                stacklevel=2,
             )
     centered = x - mean
     weighted = centered if weights is None else centered * weights

@@ -7,11 +7,11 @@ import io
 import os
 import pickle
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import candelabra
+from candelabra import _C
 from candelabra.serialization import FileError, UnsafeFileError, pytorch_archive, pytorch_legacy
 from candelabra.serialization.loading import load as load_plain_data
 from candelabra.serialization.options import get_default_mmap_options
@@ -118,11 +118,9 @@ def _weights_only(given: bool | None, pickle_module: Any) -> bool:
     if forced:
         return True
     if given is None and forced_off:
-        warnings.warn(
+        _C.warn(
             "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not explicitly passed to "
             "`torch.load`, forcing weights_only=False.",
-            UserWarning,
-            stacklevel=3,
         )
         return False
     return pickle_module is None if given is None else bool(given)
@@ -131,7 +129,7 @@ def _weights_only(given: bool | None, pickle_module: Any) -> bool:
 def _load_weights(f: Any, map_location: Any, mmap: bool | None, pickle_load_args: dict[str, Any]) -> Any:
     """Load without running code; errors begin as PyTorch's do."""
     if pickle_load_args:
-        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=3)
+        _C.warn("pickle_load_args only works if `weights_only=False`.")
     known = {"encoding": pickle_load_args["encoding"]} if "encoding" in pickle_load_args else {}
     try:
         return load_plain_data(f, map_location, mmap=mmap, **known)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
+
+from candelabra import _C
 
 _DILL = (0, 3, 1)
 
@@ -36,7 +37,7 @@ def check_module_version_greater_or_equal(
         )
         if error_if_malformed:
             raise RuntimeError(message) from error
-        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
+        _C.warn(f"{message}, but continuing assuming that requirement is met")
         return True
 
 

@@ -117,7 +117,6 @@ FILES = {
     "utils.data.dataloader": "data.dataloader",
     "utils.deterministic": "settings.deterministic",
     "utils._python_dispatch": "operators.dispatch_modes",
-    "utils.flop_counter": "operators.flop_counter",
     "utils.model_zoo": "internals.hub_names",
     "utils.serialization": "settings.serialization_package",
     "utils.serialization.config": "settings.serialization_config",

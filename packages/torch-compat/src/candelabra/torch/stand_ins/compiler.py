@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import warnings
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -73,7 +72,7 @@ def compile(model: Any = None, **options: Any) -> Any:
     if installed is not None:
         return installed.compile(model, **options)
     if not options.get("disable"):
-        warnings.warn("torch.compile changes nothing without candelabra-compile: pip install it", stacklevel=2)
+        _C.warn("torch.compile changes nothing without candelabra-compile: pip install it")
     return (lambda decorated: decorated) if model is None else model
 
 

@@ -5,10 +5,10 @@ rest.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from candelabra import _C
 from candelabra.pytree import containers, named_tuples, registry, serialization, specs, traversal
 from candelabra.pytree.mapping import tree_map_
 
@@ -64,16 +64,14 @@ def _register_pytree_node(
     flatten_with_keys_fn: registry.FlattenWithKeysFn | None = None,
 ) -> None:
     """Register a container type, also one that is registered already; deprecated."""
-    warnings.warn(
+    _C.warn(
         "`torch.utils._pytree._register_pytree_node` is deprecated. Please use `torch.utils._pytree.register_pytree_node` instead.",
         FutureWarning,
-        stacklevel=2,
     )
     if to_str_fn is not None or maybe_from_str_fn is not None:
-        warnings.warn(
+        _C.warn(
             "`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use `to_dumpable_context` and `from_dumpable_context` instead.",
             FutureWarning,
-            stacklevel=2,
         )
     registry.define(
         cls, flatten_fn, unflatten_fn, serialized_type_name=serialized_type_name, to_dumpable_context=to_dumpable_context,
@@ -84,10 +82,9 @@ def _register_pytree_node(
 def _renamed(old: str, new: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(new)
     def deprecated(*arguments: Any, **keywords: Any) -> Any:
-        warnings.warn(
+        _C.warn(
             f"`torch.utils._pytree.{old}` is deprecated. Please use `torch.utils._pytree.{new.__name__}` instead.",
             FutureWarning,
-            stacklevel=2,
         )
         return new(*arguments, **keywords)
 

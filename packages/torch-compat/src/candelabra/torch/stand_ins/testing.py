@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import candelabra
+from candelabra import _C
 from candelabra.testing import assert_close
 
 __all__ = ["assert_allclose"]
@@ -33,11 +33,10 @@ def assert_allclose(
     AssertionError
         If they differ.
     """
-    warnings.warn(
+    _C.warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
         "`torch.testing.assert_close()` instead.",
         FutureWarning,
-        stacklevel=2,
     )
     tensors = [
         value if isinstance(value, candelabra.Tensor) else candelabra.tensor(value) for value in (actual, expected)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
-from candelabra import accelerator
+from candelabra import _C, accelerator
 
 from .collate import default_collate, default_convert
 from .dataset import (
@@ -22,6 +22,7 @@ from .dataset import (
     random_split,
 )
 from .dataset_kind import DatasetKind
+from .described import described
 from .iterators import BatchIterator, ByWorkers, InProcess
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .worker_info import get_worker_info
@@ -217,6 +218,22 @@ class DataLoader(Generic[T_co]):
         self._ready = True
         self.check_worker_number_rationality()
 
+    def __repr__(self) -> str:
+        sampled = self.sampler if self.batch_size is not None or self.batch_sampler is None else self.batch_sampler
+        options = [described(self.dataset), f"batch_size={self.batch_size}", f"sampler={described(sampled)}"]
+        options += [
+            f"{name}={value!r}"
+            for name, value in (
+                ("num_workers", self.num_workers),
+                ("drop_last", self.drop_last),
+                ("pin_memory", self.pin_memory),
+                ("persistent_workers", self.persistent_workers),
+                ("seed_each_batch", self.seed_each_batch),
+            )
+            if value
+        ]
+        return f"{type(self).__name__}({', '.join(options)})"
+
     @property
     def multiprocessing_context(self) -> Any:
         """Multiprocessing context of the workers; None without workers."""
@@ -273,11 +290,9 @@ class DataLoader(Generic[T_co]):
             return False
         if accelerator.is_available():
             return True
-        import warnings
 
-        warnings.warn(
+        _C.warn(
             "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
-            stacklevel=3,
         )
         return False
 
@@ -392,12 +407,9 @@ class DataLoader(Generic[T_co]):
         """Warn if there are more workers than processors."""
         allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self.num_workers > allowed:
-            import warnings
-
-            warnings.warn(
+            _C.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in current "
                 f"system is {allowed}, which is smaller than what this DataLoader is going to create. Please be aware that excessive "
                 "worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid potential "
                 "slowness/freeze if necessary.",
-                stacklevel=3,
             )

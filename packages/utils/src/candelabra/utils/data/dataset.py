@@ -5,12 +5,13 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
+
+from .described import described
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -34,11 +35,16 @@ class Dataset(Generic[T_co]):
     9
     """
 
+    _describes_itself = True
+
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError(f"{type(self).__name__} is a dataset without __getitem__(self, index); define it")
 
     def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
         return ConcatDataset([self, other])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
@@ -100,6 +106,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __len__(self) -> int:
         return self.tensors[0].size(0)
 
+    def __repr__(self) -> str:
+        shown = (f"{tuple(tensor.shape)} {str(tensor.dtype).rpartition('.')[2]}" for tensor in self.tensors)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
 
 class StackDataset(Dataset[Any]):
     """Datasets in parallel: a sample is the tuple or dictionary of their samples.
@@ -157,6 +167,13 @@ class StackDataset(Dataset[Any]):
     def __len__(self) -> int:
         return self._length
 
+    def __repr__(self) -> str:
+        if isinstance(self.datasets, dict):
+            shown = ", ".join(f"{name}={described(part)}" for name, part in self.datasets.items())
+        else:
+            shown = ", ".join(map(described, self.datasets))
+        return f"{type(self).__name__}({shown})"
+
 
 class ConcatDataset(Dataset[T_co]):
     """Concatenation of map-style datasets.
@@ -203,10 +220,13 @@ class ConcatDataset(Dataset[T_co]):
             raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
         return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}([{', '.join(map(described, self.datasets))}])"
+
     @property
     def cummulative_sizes(self) -> list[int]:
         """Deprecated misspelled alias of `cumulative_sizes`."""
-        warnings.warn("cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2)
+        _C.warn("cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning)
         return self.cumulative_sizes
 
 
@@ -240,6 +260,11 @@ class ChainDataset(IterableDataset[Any]):
             total += len(part)  # type: ignore[arg-type]
         return total
 
+    def __repr__(self) -> str:
+        # Iterating over what is no list may use it up.
+        parts = ", ".join(map(described, self.datasets)) if isinstance(self.datasets, list | tuple) else "..."
+        return f"{type(self).__name__}([{parts}])"
+
 
 class Subset(Dataset[T_co]):
     """Subset of a dataset, given by indices.
@@ -271,6 +296,9 @@ class Subset(Dataset[T_co]):
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.indices)} of {described(self.dataset)})"
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset[Any]]:
@@ -316,9 +344,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
             counts[number % len(counts)] += 1
         for number, count in enumerate(counts):
             if count == 0:
-                warnings.warn(
-                    f"Length of split at index {number} is 0. This might result in an empty dataset.", stacklevel=2
-                )
+                _C.warn(f"Length of split at index {number} is 0. This might result in an empty dataset.")
     else:
         if sum(lengths) != total:  # also refuses infinities and NaN
             raise ValueError(mismatch)

@@ -8,6 +8,7 @@ from typing import Any
 
 import candelabra
 
+from .described import described
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -132,3 +133,7 @@ class DistributedSampler(Sampler[int]):
             raise ValueError(f"set_start: start must be from 0 to {len(self.dataset)}, but is {start}")
         self.start = start
         self._divide()
+
+    def __repr__(self) -> str:
+        ranks = f"rank={self.rank}, num_replicas={self.num_replicas}, shuffle={self.shuffle}"
+        return f"{type(self).__name__}({described(self.dataset)}, {ranks})"

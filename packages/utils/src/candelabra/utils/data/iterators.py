@@ -6,7 +6,6 @@ import itertools
 import os
 import signal
 import time
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from multiprocessing import connection as waiting
 from typing import Any
 
 import candelabra
+from candelabra import _C
 
 from .buffers import borrow, new_flags
 from .dataset import IterableDataset
@@ -96,7 +96,7 @@ class BatchIterator:
             raise
         self.yielded += 1
         if self._expected is not None and self.yielded == self._expected + 1:
-            warnings.warn(
+            _C.warn(
                 f"Length of IterableDataset {self._dataset_name} was reported to be {self._expected} (when accessing len(dataloader)), "
                 f"but {self.yielded} samples have been fetched. "
                 + (
@@ -105,7 +105,6 @@ class BatchIterator:
                     if self._num_workers
                     else ""
                 ),
-                stacklevel=2,
             )
         return pinned(batch) if self._pin else batch
 

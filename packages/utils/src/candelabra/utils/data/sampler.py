@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import candelabra
 
+from .described import described
+
 T_co = TypeVar("T_co", covariant=True)
 
 #: Number of indices per random draw with replacement.
@@ -37,8 +39,13 @@ class Sampler(Generic[T_co]):
     [2, 1, 0]
     """
 
+    _describes_itself = True
+
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} is a sampler without __iter__(self); define it")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
 
 
 class SequentialSampler(Sampler[int]):
@@ -61,6 +68,9 @@ class SequentialSampler(Sampler[int]):
 
     def __len__(self) -> int:
         return len(self.data_source)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.data_source)})"
 
 
 class RandomSampler(Sampler[int]):
@@ -132,6 +142,11 @@ class RandomSampler(Sampler[int]):
     def __len__(self) -> int:
         return self.num_samples
 
+    def __repr__(self) -> str:
+        replacement = ", replacement=True" if self.replacement else ""
+        samples = f", num_samples={self._num_samples}" if self._num_samples is not None else ""
+        return f"{type(self).__name__}({len(self.data_source)}{replacement}{samples})"
+
 
 class SubsetRandomSampler(Sampler[int]):
     """The given indices in random order, without replacement.
@@ -155,6 +170,9 @@ class SubsetRandomSampler(Sampler[int]):
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.indices)} indices)"
 
 
 class WeightedRandomSampler(Sampler[int]):
@@ -202,6 +220,10 @@ class WeightedRandomSampler(Sampler[int]):
     def __len__(self) -> int:
         return self.num_samples
 
+    def __repr__(self) -> str:
+        sizes = f"{self.weights.numel()} weights, num_samples={self.num_samples}"
+        return f"{type(self).__name__}({sizes}, replacement={self.replacement})"
+
 
 class BatchSampler(Sampler[list[int]]):
     """Batches of the indices of another sampler.
@@ -241,3 +263,7 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         count = len(self.sampler)  # type: ignore[arg-type]
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __repr__(self) -> str:
+        sampler = described(self.sampler)
+        return f"{type(self).__name__}({sampler}, batch_size={self.batch_size}, drop_last={self.drop_last})"

@@ -3,7 +3,8 @@
 from .callbacks import HOOKS, Callback, EarlyStopping
 from .checkpoints import Checkpoints
 from .gradients import clip_gradients
-from .logs import CSVLog, Curves, ProgressBar, TensorBoard
+from .learning_rate import LearningRates, find_learning_rate
+from .logs import CSVLog, Curves, ProgressBar, TensorBoard, WandB
 from .metrics import Mean, accuracy
 from .place import Place
 from .placement import choose_device, to_device
@@ -13,7 +14,7 @@ from .randomness import kept_generators, random_states, seed_everything, set_ran
 from .trainer import Trainer
 
 __all__ = [
-    "HOOKS", "CSVLog", "Callback", "Checkpoints", "Curves", "EarlyStopping", "Mean", "Place", "Precision", "Progress", "ProgressBar",
-    "TensorBoard", "Trainer", "accuracy", "choose_device", "clip_gradients", "kept_generators", "random_states", "seed_everything",
-    "set_random_states", "to_device",
+    "HOOKS", "CSVLog", "Callback", "Checkpoints", "Curves", "EarlyStopping", "LearningRates", "Mean", "Place", "Precision",
+    "Progress", "ProgressBar", "TensorBoard", "Trainer", "WandB", "accuracy", "choose_device", "clip_gradients", "find_learning_rate",
+    "kept_generators", "random_states", "seed_everything", "set_random_states", "to_device",
 ]  # fmt: skip

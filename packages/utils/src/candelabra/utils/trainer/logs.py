@@ -1,8 +1,9 @@
-"""Logging callbacks: progress bar, CSV table, plot of curves, TensorBoard log."""
+"""Logging callbacks: progress bar, CSV table, plot of curves, TensorBoard and W&B logs."""
 
 from __future__ import annotations
 
 import csv
+import importlib
 import os
 from pathlib import Path
 from typing import Any
@@ -269,3 +270,77 @@ class TensorBoard:
         if self.writer is not None:
             self.writer.close()
             self.writer = None
+
+
+class WandB:
+    """Logs steps and evaluations to Weights & Biases, or a library with its interface.
+
+    Parameters
+    ----------
+    run : optional
+        A run that exists: an object with ``log(values, step=)``, which is not finished at the end.
+        By default, one is started with the first step and finished with the last.
+    library : str
+        The module whose ``init`` starts the run: ``"wandb"``, or one that has the same functions,
+        such as ``"trackio"``.
+    every : int
+        Interval between steps whose values are logged.
+    **options
+        Arguments of ``init``, such as ``project``, ``name`` and ``config``.
+
+    Raises
+    ------
+    ImportError
+        If the library is not installed; raised at the start of training.
+
+    Notes
+    -----
+    A resumed training goes on with its run, if the run has an ``id``.
+    """
+
+    def __init__(self, run: Any = None, *, library: str = "wandb", every: int = 1, **options: Any) -> None:
+        self.run = run
+        self.library = library
+        self.every = every
+        self.options = options
+        self.id: str | None = None
+        self._is_own = run is None
+
+    def on_fit_start(self, trainer: Any) -> None:
+        """Start the run, or go on with the one of the checkpoint."""
+        if self.run is not None:
+            return
+        try:
+            module = importlib.import_module(self.library)
+        except ImportError as error:
+            raise ImportError(f"WandB needs {self.library} ({error}): pip install {self.library}") from error
+        again = {"id": self.id, "resume": "allow"} if self.id is not None else {}
+        self.run = module.init(**{**again, **self.options})
+        self.id = getattr(self.run, "id", None)
+
+    def on_step_end(self, trainer: Any, values: dict[str, float]) -> None:
+        """Log the values of a step."""
+        if trainer.progress.step % self.every == 0:
+            self._log("train", trainer, values)
+
+    def on_evaluate_end(self, trainer: Any, values: dict[str, float]) -> None:
+        """Log the values of an evaluation."""
+        self._log("eval", trainer, {name.removeprefix("eval_"): value for name, value in values.items()})
+
+    def _log(self, field: str, trainer: Any, values: dict[str, float]) -> None:
+        named = {f"{field}/{name}": float(value) for name, value in values.items()}
+        self.run.log({**named, "epoch": trainer.progress.epoch}, step=trainer.progress.step)
+
+    def on_fit_end(self, trainer: Any) -> None:
+        """Finish the run, if it was started here."""
+        if self.run is not None and self._is_own:
+            self.run.finish()
+            self.run = None
+
+    def state_dict(self) -> dict[str, str]:
+        """Return the id of the run, if it has one."""
+        return {} if self.id is None else {"id": str(self.id)}
+
+    def load_state_dict(self, state: dict[str, str]) -> None:
+        """Restore the id of the run."""
+        self.id = state.get("id")

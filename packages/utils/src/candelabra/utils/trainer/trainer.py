@@ -14,6 +14,7 @@ import candelabra
 
 from .callbacks import check_callback
 from .checkpoints import Checkpoints
+from .described import trainer_text
 from .gradients import clip_gradients
 from .interruption import stopped_by_signals
 from .loaders import length_of, set_epoch, total_steps
@@ -33,8 +34,6 @@ from .state import check_finite, newest_checkpoint, set_state, state_of, write_c
 
 class Trainer:
     """Trains a model, with evaluation and with checkpoints for exact resume.
-
-    A resumed run gives the same result as an uninterrupted one.
 
     Parameters
     ----------
@@ -211,7 +210,7 @@ class Trainer:
         self._evaluated: dict[str, float] = {}
         self._saved_at: tuple[int, int] | None = None
 
-    # ---- training
+    __repr__ = trainer_text
 
     def fit(
         self,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 
 from . import pixels
 from .files import bytes_tensor, tensor_bytes
@@ -164,11 +163,9 @@ def decode_webp(encoded_data: Tensor, mode: int) -> Tensor:
         if getattr(image, "n_frames", 1) > 1:
             raise RuntimeError("Animated webp files are not supported.")
         if mode in (GRAY, GRAY_ALPHA):
-            warnings.warn(
+            _C.warn(
                 "Webp does not support grayscale conversions. The returned tensor will be in the colorspace of the "
                 "original image.",
-                UserWarning,
-                stacklevel=2,
             )
         wanted = {RGB: "RGB", RGB_ALPHA: "RGBA"}.get(mode, "RGBA" if image.mode == "RGBA" else "RGB")
         decoded = pixels.from_image(image.convert("RGBA") if wanted == "RGBA" else _without_alpha(image))

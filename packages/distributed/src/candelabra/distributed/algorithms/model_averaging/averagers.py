@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
+
+from candelabra import _C
 
 from ...groups import world
 from ...process_group import ProcessGroup
@@ -68,11 +69,10 @@ class PeriodicModelAverager(ModelAverager):
         if period < 1:
             raise ValueError("Arg ``period`` must be a positive value.")
         if period == 1:
-            warnings.warn(
+            _C.warn(
                 "When period is 1, no need to use model averaging because the communication cost of all-reducing "
                 "parameters will be no less than the cost of all-reducing gradients by DistributedDataParallel in the "
                 "backward pass. Therefore, only DistributedDataParallel should be used for this case.",
-                stacklevel=2,
             )
         self.warmup_steps = warmup_steps
         self.period = period

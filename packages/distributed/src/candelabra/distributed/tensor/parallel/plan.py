@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from fnmatch import fnmatch
 
+from candelabra import _C
 from candelabra.nn import Module
 
 from ...device_mesh import DeviceMesh, current_mesh
@@ -54,10 +54,9 @@ def parallelize_module(
     if mesh.ndim != 1:
         raise ValueError(f"parallelize_module takes a mesh of one dimension, such as mesh['tp'], but got {mesh}")
     if parallelize_plan is None:
-        warnings.warn(
+        _C.warn(
             "No parallelize_plan is provided and auto-parallel is not supported at the moment, so this "
             "parallelize_module call will do nothing.",
-            stacklevel=2,
         )
         return module
     if isinstance(parallelize_plan, ParallelStyle):
@@ -75,10 +74,9 @@ def parallelize_module(
             continue
         matched = [child for name, child in module.named_children() if fnmatch(name, first)]
         if not matched:
-            warnings.warn(
+            _C.warn(
                 f"Parallelize plan key '{path}' could not be resolved: no submodule matching token '{first}' in module "
                 f"{module}, skipping this plan entry.",
-                stacklevel=2,
             )
         for child in matched:
             parallelize_module(child, mesh, {rest: style} if rest else style, src_data_rank=src_data_rank)

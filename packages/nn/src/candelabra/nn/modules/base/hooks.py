@@ -6,14 +6,13 @@ A hook belongs to one module, or to all modules.
 from __future__ import annotations
 
 import importlib.util
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import candelabra
-from candelabra import Tensor, is_grad_enabled, ops
+from candelabra import _C, Tensor, is_grad_enabled, ops
 from candelabra.hooks import RemovableHandle
 
 if TYPE_CHECKING:
@@ -173,9 +172,8 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
                             hook(module, args, kwargs, result) if number in with_kwargs else hook(module, args, result)
                         )
                     except Exception as failure:
-                        warnings.warn(
+                        _C.warn(
                             f"a forward hook with always_call=True raised {failure!r} while another exception was raised",
-                            stacklevel=4,
                         )
                         continue
                 else:
@@ -287,12 +285,11 @@ class BackwardHooks:
         first = _first_tensor(result)
         if first is None or first.grad_fn is None:
             return
-        warnings.warn(
+        _C.warn(
             "Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors is deprecated and will be "
             "removed in future versions. This hook will be missing some of the grad_output. Please use register_full_backward_hook to get "
             "the documented behavior.",
             FutureWarning,
-            stacklevel=2,
         )
         module = self.module
         for hook in hooks:

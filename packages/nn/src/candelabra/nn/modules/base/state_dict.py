@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from candelabra import Tensor, no_grad
+from candelabra import _C, Tensor, no_grad
 
 from ...parameter import Parameter, is_lazy
 from .hooks import RemovableHandle
@@ -19,11 +18,10 @@ EXTRA_STATE = "_extra_state"
 
 
 def _warn_of_no_op(key: str) -> None:
-    warnings.warn(
+    _C.warn(
         f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a no-op. "
         "(Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the module instead "
         "of copying them in place?)",
-        stacklevel=3,
     )
 
 

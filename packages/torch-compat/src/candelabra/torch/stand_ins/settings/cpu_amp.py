@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import candelabra
-from candelabra import amp
+from candelabra import _C, amp
 
 __all__ = ["GradScaler", "autocast"]
 
@@ -38,9 +37,8 @@ class GradScaler(amp.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        warnings.warn(
+        _C.warn(
             '`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler("cpu", args...)` instead.',
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

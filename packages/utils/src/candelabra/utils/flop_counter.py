@@ -1,4 +1,4 @@
-"""``torch.utils.flop_counter``: counts the floating-point operations of a program."""
+"""Counts the floating-point operations of a program, gradients included."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwa
 
     Examples
     --------
-    >>> from candelabra.torch.stand_ins.operators.flop_counter import mm_flop
+    >>> from candelabra.utils.flop_counter import mm_flop
     >>> mm_flop((2, 3), (3, 4))
     48
     """
@@ -48,7 +48,7 @@ def conv_flop_count(x_shape: Any, w_shape: Any, out_shape: Any, transposed: bool
 
     Examples
     --------
-    >>> from candelabra.torch.stand_ins.operators.flop_counter import conv_flop_count
+    >>> from candelabra.utils.flop_counter import conv_flop_count
     >>> conv_flop_count((1, 3, 8, 8), (4, 3, 3, 3), (1, 4, 6, 6))
     7776
     """
@@ -114,12 +114,61 @@ def _attention_gradient_flop(grad_shape: Any, q: Any, k: Any, v: Any, *args: Any
     return 2 * math.prod(leading) * queries * k[-2] * (3 * width + 2 * v[-1])
 
 
+def _recurrent_layer_flop(
+    input_shape: Any,
+    weight_shape: Any,
+    bias: Any,
+    h: Any,
+    c: Any,
+    hidden_weight: Any,
+    *args: Any,
+    out_shape: Any = None,
+) -> int:
+    steps = math.prod(input_shape[:-1])
+    return 2 * steps * (math.prod(weight_shape) + math.prod(hidden_weight))
+
+
+def _recurrent_flop(gates_shape: Any, h: Any, c: Any, weight_shape: Any, *args: Any, out_shape: Any = None) -> int:
+    return 2 * math.prod(gates_shape[:-1]) * math.prod(weight_shape)
+
+
+#: Rows of gates for each unit of a recurrent layer, by its kind.
+_GATES = {"lstm": 4, "gru": 3}
+
+
+def _stack_products(
+    input_shape: Any, weights: Any, h: Any, c: Any, sizes: Any, layers: int, both: bool, has_biases: bool, cell: str
+) -> int:
+    biases = 2 * _GATES.get(cell, 1) * h[-1] * layers * (1 + both) if has_biases else 0
+    return math.prod(input_shape[:-1]) * (math.prod(weights) - biases)
+
+
+def _stack_flop(*args: Any, out_shape: Any = None) -> int:
+    return 2 * _stack_products(*args)
+
+
+def _stack_gradient_flop(*args: Any, out_shape: Any = None) -> int:
+    _, _, _, input_shape, weights, h, c, _, _, *rest = args
+    return 4 * _stack_products(input_shape, weights, h, c, *rest)
+
+
+def _recurrent_gradient_flop(
+    grad_shape: Any, gh: Any, gc: Any, h: Any, c: Any, hidden_weight: Any, *args: Any, out_shape: Any = None
+) -> int:
+    # The gradients of the states and of the weights that multiply them.
+    return 4 * math.prod(grad_shape[:-1]) * math.prod(hidden_weight)
+
+
 #: Formulas of operators, by name.
 flop_registry: dict[Any, Callable[..., int]] = {
     "mm": mm_flop, "addmm": addmm_flop, "bmm": bmm_flop, "baddbmm": baddbmm_flop, "linear": _linear_flop, "matmul": _matmul_flop,
     "mv": _matmul_flop, "dot": _matmul_flop, "convolution": _convolution_flop, "convolution_backward_input": _transposed_flop,
     "convolution_backward_weight": _filter_flop, "_scaled_dot_product_attention": sdpa_flop,
     "_scaled_dot_product_attention_backward": _attention_gradient_flop,
+    "recurrent_layer": _recurrent_layer_flop, "recurrent_layer_states": _recurrent_layer_flop, "lstm_sequence": _recurrent_flop,
+    "recurrent_sequence": _recurrent_flop, "recurrent_states": _recurrent_flop, "recurrent_stack": _stack_flop,
+    "recurrent_stack_kept": _stack_flop, "recurrent_stack_backward": _stack_gradient_flop,
+    "recurrent_sequence_backward": _recurrent_gradient_flop, "lstm_sequence_backward": _recurrent_gradient_flop,
 }  # fmt: skip
 
 
@@ -136,7 +185,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
     Parameters
     ----------
     targets
-        Operators, such as ``torch.ops.aten.mm``, or a list of them.
+        Operators, such as ``candelabra.ops.mm``, or a list of them.
     get_raw
         Whether the function takes the arguments themselves, and ``out_val``.
     """
@@ -175,7 +224,7 @@ class FlopCounterMode:
     Examples
     --------
     >>> import candelabra
-    >>> from candelabra.torch.stand_ins.operators.flop_counter import FlopCounterMode
+    >>> from candelabra.utils.flop_counter import FlopCounterMode
     >>> with FlopCounterMode(display=False) as counter:
     ...     _ = candelabra.ones(2, 3) @ candelabra.ones(3, 4)
     >>> counter.get_total_flops()
@@ -196,7 +245,7 @@ class FlopCounterMode:
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """Return the operations by module and operator, such as ``torch.ops.aten.mm``."""
+        """Return the operations by module and operator, such as ``candelabra.ops.aten.mm``."""
         aten = candelabra.ops.aten
         return {
             module: {getattr(aten, name): count for name, count in counts.items()}
