@@ -28,7 +28,6 @@ CAUSES = {
     "the harness describes tensors by internals of PyTorch's fake tensors": COUNTED,
     "tensors are not swapped (torch.utils.swap_tensors)": r"swap_module_params|swap_tensors|swap_True",
     "a tensor has at most 16 dimensions": r"a tensor has at most",
-    "asserts a defect of PyTorch: an array and a tensor do not promote as two tensors do": r"test_numpy_array_binary_ufunc",
     "private names of PyTorch's modules": r"has no attribute '_|absent: torch\.(\w+\.)*_|cannot import name '_|No module named 'torch\._|no attribute '_",
     "public names that are absent": r"has no attribute '[a-z]|absent: |cannot import name|No module named|Unknown|has no such module",
     "not supported, with an error that says so": r"NotImplementedError|not supported|BackendError",

@@ -245,6 +245,9 @@ class TypedStorage:
         manager, name, nbytes = self._untyped_storage._share_filename_cpu_()
         return manager, name, nbytes // self.dtype.itemsize
 
+    def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        self._untyped_storage._write_file(f, is_real_file, save_size, element_size)
+
     # ---- the elements
 
     def _place(self, at: Any) -> int:
@@ -398,22 +401,12 @@ for _method, _name in CONVERSIONS.items():
 
 
 # What PyTorch's own modules call, of which some programs have copies.
-def _write_file(self: TypedStorage, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
-    self._untyped_storage._write_file(f, is_real_file, save_size, element_size)
-
-
-TypedStorage._write_file = _write_file
-TypedStorage._size = TypedStorage.size
-TypedStorage._nbytes = TypedStorage.nbytes
-TypedStorage._element_size = TypedStorage.element_size
-TypedStorage._data_ptr = TypedStorage.data_ptr
-TypedStorage._resize_ = TypedStorage.resize_
-TypedStorage._is_shared = TypedStorage.is_shared
-TypedStorage._share_memory_ = TypedStorage.share_memory_
-TypedStorage._pickle_storage_type = TypedStorage.pickle_storage_type
-TypedStorage._getitem = TypedStorage.__getitem__
-TypedStorage._setitem = TypedStorage.__setitem__
-TypedStorage._deepcopy = TypedStorage.__deepcopy__
+for _method in (
+    "size", "nbytes", "element_size", "data_ptr", "resize_", "is_shared", "share_memory_", "pickle_storage_type",
+):  # fmt: skip
+    setattr(TypedStorage, f"_{_method}", getattr(TypedStorage, _method))
+for _method in ("getitem", "setitem", "deepcopy"):
+    setattr(TypedStorage, f"_{_method}", getattr(TypedStorage, f"__{_method}__"))
 
 
 class _LegacyStorageMeta(type(TypedStorage)):  # type: ignore[misc]

@@ -125,7 +125,8 @@ class GradScaler:
         if isinstance(outputs, _C.Tensor):
             if self._scale is None:
                 self._lazy_init_scale_growth_tracker(outputs.device)
-            return outputs * self._scale.to(outputs.device)
+            scale, _ = self._check_scale_growth_tracker("scale")
+            return outputs * scale.to(outputs.device)
         if isinstance(outputs, (list, tuple)):
             scaled = map(self.scale, outputs)
             return type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
