@@ -26,7 +26,6 @@ CAUSES = {
     r"DispatchKeyGuard|_test_python_registration|_test_autograd_multiple_dispatch|_test_warn_in_autograd|_set_sequence_nr",
     "the operators of PyTorch's compiler (torch._higher_order_ops)": r"_higher_order_ops",
     "the harness describes tensors by internals of PyTorch's fake tensors": COUNTED,
-    "tensors are not swapped (torch.utils.swap_tensors)": r"swap_module_params|swap_tensors|swap_True",
     "a tensor has at most 16 dimensions": r"a tensor has at most",
     "private names of PyTorch's modules": r"has no attribute '_|absent: torch\.(\w+\.)*_|cannot import name '_|No module named 'torch\._|no attribute '_",
     "public names that are absent": r"has no attribute '[a-z]|absent: |cannot import name|No module named|Unknown|has no such module",

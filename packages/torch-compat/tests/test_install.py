@@ -253,13 +253,17 @@ def test_autocast_of_a_device_that_is_not_there(torch):
     [
         ("quantize_per_tensor", "no quantized tensors"),
         ("quantization", "no quantized tensors"),
-        ("nested", "no nested tensors"),
         ("sparse", "no sparse"),
     ],
 )
 def test_reasons(torch, name, reason):
     with pytest.raises(AttributeError, match=reason):
         getattr(torch, name)
+
+
+def test_nested_tensors_are_refused(torch):
+    with pytest.raises(NotImplementedError, match="no nested tensors"):
+        torch.nested.nested_tensor([torch.ones(1), torch.ones(2)])
 
 
 def test_a_function_hides_the_module_of_its_name(torch):

@@ -80,6 +80,7 @@ FILES = {
     "library": "operators.library_names",
     "mps": "absent_device",
     "multiprocessing.reductions": "internals.storage_references",
+    "nested": "internals.nested_package",
     "nested._internal.nested_tensor": "internals.nested_names",
     "nn": "nn.package",
     "nn.attention": "nn.attention",
@@ -125,7 +126,7 @@ FILES = {
 }
 _PARENTS = {name.rpartition(".")[0] for name in refusing.MODULES} - {"", "nn"}
 #: Modules without names, which libraries import and ask later.
-_EMPTY = {"_export", "_functorch", "_higher_order_ops", "nested", "nested._internal", "onnx.symbolic_opset11"}
+_EMPTY = {"_export", "_functorch", "_higher_order_ops", "nested._internal", "onnx.symbolic_opset11"}
 #: The modules of PyTorch that have names which Candelabra's modules of the same names lack.
 _KNOWN = {*FILES, *NAMES_ELSEWHERE, *refusing.MODULES, *_PARENTS, *_EMPTY}
 #: Modules whose import raises.
