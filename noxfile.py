@@ -572,7 +572,7 @@ def bench(session: nox.Session) -> None:
     """Check and time all workloads against PyTorch. By default, write
     docs/results/performance.md.
     """
-    packages = [*DEMO_PACKAGES, "multiprocessing", "utils"]
+    packages = [*DEMO_PACKAGES, "multiprocessing", "utils", "compile"]
     install(
         session,
         packages,
@@ -588,6 +588,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks", "--check")
     page = ROOT / "docs" / "results" / "performance.md"
     session.run("python", "-m", "benchmarks", "--all", "--again", "2", "--write", str(page))
+    session.run("python", "-m", "benchmarks.goals", "--torch-compile")
 
 
 @nox.session
@@ -642,6 +643,16 @@ def parity_few(session: nox.Session) -> None:
     namespaces = ["", ".ops", ".Tensor", ".linalg", ".fft", ".special", ".signal.windows", ".nn.functional"]
     hostile = [*few, "-m", "candelabra.testing.hostile", *(f"candelabra{name}" for name in namespaces)]
     session.run(*hostile, "--device", "few", "--calls", "100", *session.posargs)
+
+
+@nox.session
+def parity_compile(session: nox.Session) -> None:
+    """Compare compiled modules of PyTorch's module database with the same as written, bit for
+    bit.
+    """
+    install(session, [*DEMO_PACKAGES, "compile"], "numpy", "torch==2.13.0", "expecttest", "hypothesis", "tqdm")
+    session.chdir(session.create_tmp())
+    session.run("python", str(ROOT / "tests" / "parity_modules"), "--compile", "--require", "100", *session.posargs)
 
 
 @nox.session

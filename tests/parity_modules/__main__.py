@@ -1,9 +1,9 @@
 """Run PyTorch's module database through Candelabra, and write a table of differences: ``python
 tests/parity_modules``.
 
-With ``--compile`` each module is compared with itself, compiled. With ``--device few`` Candelabra computes on that device; PyTorch stays on the CPU. Needs torch
-2.13, expecttest and hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an
-environment.
+With ``--device few`` Candelabra computes on that device; PyTorch stays on the CPU. With
+``--compile`` each module is compared with itself, compiled. Needs torch 2.13, expecttest and
+hypothesis beside Candelabra's packages; ``nox -s parity`` makes such an environment.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ int Program::visit(visitproc visitor, void* arg) const {
   return visit_each(guards, [&](const std::shared_ptr<Guard>& guard) { return guard->visit(visitor, arg); });
 }
 
-// What is given up is destroyed only when the program no longer has it: its finalizers may come back
+// What is given up is destroyed when the program no longer has it, since finalizers may come back
 // here.
 void Program::clear() {
   is_cleared_ = true;

@@ -38,7 +38,7 @@ _MIRRORED = ("_parameters", "_buffers", "_modules")
 _HEAP_TYPE = 1 << 9
 #: Names that lead to the variables of the process.
 _OF_PROCESS = {"environ", "environb", "getenv", "getenvb"}
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), type(vars(type)))
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), type(vars(type)))
 
 
 class Environment:
