@@ -120,7 +120,7 @@ class Mirror(ModuleType):
             and not name.startswith("__")
             and not isinstance(value, ModuleType)
             and name not in self.__dict__["_added"]
-            and name in dir(target)
+            and (name in vars(target) or name in dir(target))
         )
         if ours:
             setattr(target, name, value)
