@@ -275,6 +275,8 @@ def test_pytorch_programs_find_it() -> None:
         "import candelabra.torch; candelabra.torch.install()\n"
         "import torch, torch.distributed as dist\n"
         "from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook\n"
+        "from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState\n"
+        "from torch.distributed.algorithms.join import Join, Joinable\n"
         "from torch.distributed.distributed_c10d import ProcessGroup\n"
         "from torch.nn.parallel import DistributedDataParallel as DDP\n"
         "assert dist.is_available() and dist.group.WORLD is None\n"

@@ -1,8 +1,8 @@
 // An all_reduce by memory that the ranks share.
 //
-// Each rank combines one part of a piece and takes the others' parts, so that an element is combined
-// once and all ranks have the same bits. Three steps per piece, none of which waits: a step runs
-// when the other ranks have come far enough.
+// Each rank combines one part of a piece and takes the others' parts, so that an element is
+// combined once and all ranks have the same bits. Three steps per piece, none of which waits: a
+// step runs when the other ranks have come far enough.
 #pragma once
 
 #include "reductions.hpp"
@@ -19,7 +19,8 @@ class SharedReduction {
   SharedReduction(SharedMemory& memory, const SharedCall& call, const Reduced& elements, const std::byte* send,
                   std::byte* receive);
 
-  // Does the next step. Returns whether there was one. Throws if ranks have called different things.
+  // Does the next step. Returns whether there was one. Throws if ranks have called different
+  // things.
   bool advance();
   bool is_finished() const { return taken_ == last_; }
 

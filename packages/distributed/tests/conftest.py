@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -44,7 +45,9 @@ def job(tmp_path: Path) -> Iterator[Callable[..., Result]]:
         timeout: float = 60,
         **variables: str,
     ) -> Result:
-        script = tmp_path / "program.py"
+        # Jobs that run at once have files of their own.
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        script = folder / "program.py"
         script.write_text(PRELUDE + textwrap.dedent(program).replace("cpu:reference", ENGINE))
         launcher = [sys.executable, "-m", "candelabra.distributed.run", "--nproc-per-node", str(processes), *options]
         start = time.monotonic()

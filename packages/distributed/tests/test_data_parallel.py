@@ -147,7 +147,7 @@ for options in ({}, {"batch_tensors_with_same_shape": True}, {"warm_start": Fals
         step_of(seed, ddp, model, alone)
         for a, b in zip(model.parameters(), alone.parameters()): assert candelabra.allclose(a.grad, b.grad, atol=1e-4)
     assert state.iter == 4 and state.compression_stats()[1] > 0
-# What rank 1 loses comes later: the sum of many steps of one gradient approaches that of the exact ones.
+# What a step loses comes later: the mean of many steps approaches the exact gradient.
 for hook in (powerSGD_hook, batched_powerSGD_hook):
     model, ddp, alone = pair(layers)
     ddp.register_comm_hook(PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1), hook)
@@ -174,7 +174,7 @@ saved = optimizer.state_dict(); assert saved["step"] == 6
 optimizer.averager.step = 0; optimizer.load_state_dict(saved); assert optimizer.averager.step == 6
 """
 LARGE = """
-# Gradients that are reduced where they are, beside small ones; a transposed one, and one that is missing.
+# Gradients that are reduced where they are, beside small ones and one that is missing.
 class Wide(nn.Module):
     def __init__(self):
         super().__init__()
@@ -217,6 +217,27 @@ def early():
         for step in range(1 + rank): optimizer.zero_grad(); loss(ddp(part(data(step)))).backward()
 text = raised(RuntimeError, early)
 assert "exhausted" in text
+# The same for several things that communicate: the parameters are those of training by one process.
+from candelabra.distributed.algorithms.join import Join
+from candelabra.distributed.optim import ZeroRedundancyOptimizer
+for options in ({}, {"gradient_as_bucket_view": True}):
+    model, ddp, alone = pair(layers, **options)
+    sharded = ZeroRedundancyOptimizer(model.parameters(), optim.SGD, lr=0.1, momentum=0.9)
+    plain = optim.SGD(alone.parameters(), lr=0.1, momentum=0.9)
+    with Join([ddp, sharded]):
+        for step in range(2 + 2 * rank):
+            sharded.zero_grad(); loss(ddp(part(data(step)))).backward(); sharded.step()
+    for step in range(4):  # rank 0 has inputs for two steps, and zeros then
+        plain.zero_grad()
+        for each in range(size):
+            if each or step < 2: (loss(alone(data(step).chunk(size)[each])) / size).backward()
+        plain.step()
+    for a, b in zip(model.parameters(), alone.parameters()): assert candelabra.allclose(a, b, atol=1e-5)
+def throws():
+    with Join([ddp, sharded], throw_on_early_termination=True):
+        for step in range(1 + rank): sharded.zero_grad(); loss(ddp(part(data(step)))).backward(); sharded.step()
+assert raised(RuntimeError, throws) == ("Detected at least one rank that exhausted inputs. Throwing across all ranks." if rank else "Rank 0 exhausted all inputs.")
+raised(ValueError, Join, [])
 """
 ERRORS = """
 model, ddp, _ = pair(Partly)

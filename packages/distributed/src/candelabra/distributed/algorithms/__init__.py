@@ -1,1 +1,5 @@
-"""Algorithms on process groups."""
+"""Algorithms that several processes compute together."""
+
+from .join import Join, Joinable, JoinHook
+
+__all__ = ["Join", "JoinHook", "Joinable"]

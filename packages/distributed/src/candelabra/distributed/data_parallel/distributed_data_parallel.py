@@ -14,16 +14,17 @@ from candelabra.nn.parameter import UninitializedParameter
 
 from ..device_mesh import DeviceMesh
 from ..groups import member, world
+from ..join_context import Join, Joinable
 from ..process_group import ProcessGroup
 from . import agreement
 from .grad_bucket import GradBucket
-from .joining import JoinContext
+from .joining import DataParallelJoinHook, JoinContext
 from .reducer import CommHook, Reducer, unused_parameters
 
 _BUCKET_MB = 25
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Train copies of a module in several processes; their gradients are averaged.
 
     The gradients are reduced in buckets while the backward pass goes on. Each process needs its own
@@ -128,6 +129,8 @@ class DistributedDataParallel(Module):
         self.bucket_bytes_cap = int((_BUCKET_MB if bucket_cap_mb is None else bucket_cap_mb) * 1024 * 1024)
         self._buffers_to_copy = [each for name, each in module.named_buffers() if name not in ignored]
         self._join: JoinContext | None = None
+        #: The same in a `Join` with other joinables.
+        self._shared_join: JoinContext | None = None
         everything = [(name, each) for name, each in module.named_parameters() if name not in ignored]
         if init_sync:
             agreement.verify(everything, group)
@@ -143,8 +146,10 @@ class DistributedDataParallel(Module):
         reduces = candelabra.is_grad_enabled() and self.require_backward_grad_sync
         if reduces:
             self.reducer.check_finished()
-        if self._join is not None:
-            self._join.notify()
+        Join.notify_join_context(self)
+        join = self._active_join()
+        if join is not None:
+            join.notify()
         if reduces:
             self.reducer.rebuild()
         if self.training and self.require_forward_param_sync and self.broadcast_buffers and self._buffers_to_copy:
@@ -163,8 +168,12 @@ class DistributedDataParallel(Module):
         self.reducer.prepare(unused)
         return output
 
+    def _active_join(self) -> JoinContext | None:
+        return self._shared_join if self._join_config.enable else self._join
+
     def _copy_buffers(self) -> None:
-        source = 0 if self._join is None else self._join.source()
+        join = self._active_join()
+        source = 0 if join is None else join.source()
         agreement.copy_from(source, self._buffers_to_copy, self.process_group)
 
     # ---- what else PyTorch has
@@ -238,6 +247,27 @@ class DistributedDataParallel(Module):
         >>> dist.destroy_process_group()
         """
         return JoinContext(self, divide_by_initial_world_size, enable, throw_on_early_termination)
+
+    def join_hook(self, **kwargs: Any) -> DataParallelJoinHook:
+        """Return what this rank does in a `candelabra.distributed.algorithms.join.Join` when it has
+        no more inputs.
+
+        Parameters
+        ----------
+        **kwargs
+            ``divide_by_initial_world_size``, as for `join`.
+        """
+        return DataParallelJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
+
+    @property
+    def join_device(self) -> candelabra.device:
+        """The device of the first parameter."""
+        return self.reducer.parameters[0].device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """The ranks."""
+        return self.process_group
 
     def _set_static_graph(self) -> None:
         """Declare the graph static after the construction."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import candelabra
 
 from ..collectives.reductions import all_reduce
+from ..join_context import JoinHook
 from . import agreement
 
 if TYPE_CHECKING:
@@ -82,28 +83,26 @@ class JoinContext:
         if kind is not None:
             return
         try:
-            last = self._source
             while True:
                 active, reduces = self._tell(False, False)
                 if not active:
                     break
-                last = self._source
-                self._shadow(reduces)
+                self._shadow(reduces, False)
             if not self._raises_early:
-                self._copy_last(last)
+                self._copy_last()
         finally:
             model.reducer.divisor = model.process_group.size()
 
-    def _shadow(self, reduces: bool) -> None:
+    def _shadow(self, reduces: bool, keeps_gradients: bool) -> None:
         model = self._model
         if reduces:
             model.reducer.rebuild()
         if model.training and model.broadcast_buffers and model._buffers_to_copy:
             agreement.copy_from(self._source, model._buffers_to_copy, model.process_group)
         if reduces:
-            model.reducer.shadow()
+            model.reducer.shadow(keeps_gradients)
 
-    def _copy_last(self, last: int) -> None:
+    def _copy_last(self) -> None:
         """Copy the values of the rank that had the most inputs."""
         model = self._model
         group = model.process_group
@@ -113,3 +112,23 @@ class JoinContext:
         counts = [int(count) for count in steps.tolist()]
         source = counts.index(max(counts))
         agreement.copy_from(source, [*model.module.parameters(), *model._buffers_to_copy], group)
+
+
+class DataParallelJoinHook(JoinHook):
+    """What a `DistributedDataParallel` does in a `Join`: as in its own block, but gradients stay
+    for other joinables, such as a `ZeroRedundancyOptimizer`.
+    """
+
+    def __init__(self, model: DistributedDataParallel, divides_by_all: bool) -> None:
+        self._model = model
+        self._context = JoinContext(model, divides_by_all, True, False)
+        model._shared_join = self._context
+
+    def main_hook(self) -> None:
+        _, reduces = self._context._tell(False, False)
+        self._context._shadow(reduces, True)
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        model = self._model
+        model.reducer.divisor = model.process_group.size()
+        self._context._copy_last()

@@ -316,8 +316,10 @@ class Reducer:
 
     # ---- ranks without input
 
-    def shadow(self) -> None:
-        """Take part in the collectives of a backward pass of the other ranks, with zeros."""
+    def shadow(self, keeps_gradients: bool = False) -> None:
+        """Take part in the collectives of a backward pass of the other ranks, with zeros; their
+        averages become the gradients if `keeps_gradients`.
+        """
         self.prepare(())
         for number, bucket in enumerate(self.buckets, 1):
             self._next = number
@@ -329,8 +331,10 @@ class Reducer:
         if self.finds_unused or self.is_static:
             self._anywhere([0] * len(self.parameters))
         for bucket in self.buckets:
-            for work in bucket.works:
-                work.wait()
+            self._complete(bucket)
+            for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
+                if keeps_gradients and view is not None:
+                    parameter.grad = view if self._are_views else view.clone()
             bucket.forget()
         self._expects_backward = False
 

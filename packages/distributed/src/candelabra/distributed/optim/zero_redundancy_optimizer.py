@@ -12,10 +12,11 @@ from candelabra.optim import Optimizer
 from ..collectives.objects import gather_object
 from ..collectives.reductions import broadcast
 from ..groups import get_global_rank, member, world
+from ..join_context import Join, Joinable, JoinHook
 from ..process_group import ProcessGroup
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """Divide an optimizer's state among the ranks of a group, which hold the same parameters.
 
     Each parameter belongs to one rank, by size: the largest first, to the rank that has least. A
@@ -169,6 +170,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         object
             The result of the optimizer's step.
         """
+        Join.notify_join_context(self)
         trainable = self._trainable_parameters()
         if trainable != self._trainable:
             self._trainable = trainable
@@ -178,6 +180,23 @@ class ZeroRedundancyOptimizer(Optimizer):
         _copy_options(self.optim.param_groups, self.param_groups)
         self._copy_parameters()
         return loss
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what this rank does in a `candelabra.distributed.algorithms.join.Join` when it has
+        no more inputs: steps of its part of the parameters.
+        """
+        return _StepHook(self)
+
+    @property
+    def join_device(self) -> candelabra.device:
+        """The device of the first parameter."""
+        first: Tensor = self.param_groups[0]["params"][0]
+        return first.device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """The ranks."""
+        return self.process_group
 
     def _copy_parameters(self) -> None:
         group = self.process_group
@@ -260,6 +279,14 @@ class ZeroRedundancyOptimizer(Optimizer):
     def _numbers(self) -> dict[int, int]:
         parameters = (parameter for group in self.param_groups for parameter in group["params"])
         return {id(parameter): number for number, parameter in enumerate(parameters)}
+
+
+class _StepHook(JoinHook):
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self._optimizer = optimizer
+
+    def main_hook(self) -> None:
+        self._optimizer.step()
 
 
 def _checked(params: Any) -> list[Any]:

@@ -134,10 +134,9 @@ class PowerSGDState:
         shapes = [(*each.shape, min(*each.shape[1:], self.matrix_approximation_rank)) for each in batches]
         p_sizes = [count * rows * rank for count, rows, _, rank in shapes]
         q_sizes = [count * columns * rank for count, _, columns, rank in shapes]
-        like = {"dtype": batches[0].dtype, "device": batches[0].device}
         is_new = not self.warm_start or index not in self.p_memory_dict
         if is_new:
-            self.p_memory_dict[index] = candelabra.empty(sum(p_sizes), **like)
+            self.p_memory_dict[index] = candelabra.empty(sum(p_sizes), dtype=batches[0].dtype, device=batches[0].device)
             generator = candelabra.Generator()
             generator.manual_seed(self.rng.randrange(1_000_000_000))
             drawn = candelabra.randn(sum(q_sizes), generator=generator)
