@@ -51,8 +51,8 @@ class Figure:
 
 
 def saved_model(folder: Path) -> tuple[Path, Path, int]:
-    """Save the multilayer perceptron of the benchmark and an array for it; return both paths and the
-    bytes of the weights.
+    """Save a multilayer perceptron and an array for it; return both paths and the bytes of the
+    weights.
     """
     candelabra.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)).eval()

@@ -166,7 +166,13 @@ def _without(shapes: Shapes, fixed: set[str]) -> Shapes:
     by_leaf = [{dim: one for dim, one in sizes.items() if one.symbol not in fixed} for sizes in shapes.by_leaf]
     used = {one.symbol for sizes in by_leaf for one in sizes.values()}
     symbols = {name: symbol for name, symbol in shapes.symbols.items() if name in used}
-    return Shapes(by_leaf, symbols, {name: shapes.example[name] for name in symbols}, shapes.optional - fixed, shapes.joinable - fixed)
+    return Shapes(
+        by_leaf,
+        symbols,
+        {name: shapes.example[name] for name in symbols},
+        shapes.optional - fixed,
+        shapes.joinable - fixed,
+    )
 
 
 class _Exporter:
