@@ -709,9 +709,12 @@ def torch_suite(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Load randomly mutated files of every format. For more: ``-- --mutations 1000000``."""
-    install(session, ["tensor-core", "backend-cpu"])
+    """Load randomly mutated files of every format, and run crafted programs. For more: ``--
+    --mutations 1000000``.
+    """
+    install(session, TEST_PACKAGES["runner"], "numpy", "scipy")
     session.run("python", str(ROOT / "tests" / "fuzz" / "files.py"), "--mutations", "100000", *session.posargs)
+    session.run("python", str(ROOT / "tests" / "fuzz" / "programs.py"), "--mutations", "50000", *session.posargs)
 
 
 @nox.session

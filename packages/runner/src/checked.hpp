@@ -1,4 +1,5 @@
-// Arithmetic on the numbers of a file, which fails instead of wrapping around; bytes that are bools.
+// Arithmetic on the numbers of a file, which fails instead of wrapping around, and bytes that are
+// bools.
 #pragma once
 
 #include <algorithm>

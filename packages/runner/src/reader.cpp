@@ -360,8 +360,8 @@ void ProgramReader::check_outputs() {
   }
 }
 
-// Bools of arguments are checked when they are given, and stored ones that do not change are checked
-// here. What kernels have written as bools are bools.
+// Bools of arguments are checked when they are given, and stored ones that do not change are
+// checked here. What kernels have written as bools are bools.
 void ProgramReader::check_bools() {
   for (Call& call : result_.calls)
     for (Operand& operand : call.operands) {

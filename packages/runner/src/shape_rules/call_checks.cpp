@@ -333,8 +333,8 @@ class CallCheck {
   }
 
   // A kernel reads its arguments while it writes, and trusts what it has checked of them. What it
-  // writes must be apart from what it reads, but for self, and for the same elements where element i
-  // of the result depends on element i of the arguments alone.
+  // writes must be apart from what it reads. Excepted are self, and the same elements where element
+  // i of the result depends on element i of the arguments alone.
   void check_aliases() {
     if (op_.returns_self)
       require(call_.outputs.size() == 1 && is_self(0), "a call of ", op_.schema.name,

@@ -1,6 +1,6 @@
 // What a host gives a backend from the environment: the directories in which it keeps compiled
-// programs and measured choices, and its options. The core and candelabra-runner share them, so that
-// a kernel which one has chosen by measuring is that of the other, with the same bits.
+// programs and measured choices, and its options. The core and candelabra-runner share them, so
+// that a kernel which one has chosen by measuring is that of the other, with the same bits.
 #ifndef CANDELABRA_HOST_DIRECTORIES_HPP
 #define CANDELABRA_HOST_DIRECTORIES_HPP
 
