@@ -77,8 +77,9 @@ def excluded_by(root: Path, distribution: str, version: Version) -> list[str]:
     found = []
     for path in sorted(root.glob("packages/*/pyproject.toml")):
         settings = tomllib.loads(path.read_text())["project"]
-        extras = settings.get("optional-dependencies", {}).values()
-        for text in [*settings.get("dependencies", []), *(text for extra in extras for text in extra)]:
+        extras = settings.get("optional-dependencies", {}).items()
+        optional = (text for name, texts in extras if name != "test" for text in texts)
+        for text in [*settings.get("dependencies", []), *optional]:
             requirement = Requirement(text)
             if requirement.name == distribution and not requirement.specifier.contains(version, prereleases=True):
                 found.append(f"{path.parent.name} ({text})")

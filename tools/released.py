@@ -1,4 +1,4 @@
-"""Wheels of released versions, rebuilt from their tags: ``python tools/released.py FOLDER [NAME...]``.
+"""Rebuild wheels of released versions: ``python tools/released.py FOLDER [NAME...]``.
 
 Each tag ``candelabra-NAME-vVERSION`` gives a wheel in the folder, unless it is there. Run by
 ``nox -s tests-released`` in the environment that builds wheels.

@@ -1,4 +1,4 @@
-"""Say which platform tags wheels get, and why: ``python tools/wheel_tags.py WHEEL... [--require TAG]``.
+"""Say which platform tags wheels get: ``python tools/wheel_tags.py WHEEL... [--require TAG]``.
 
 Needs auditwheel. A wheel that is built outside of a manylinux image gets the tag of the machine's
 C library; those for publication are built by .github/workflows/wheels.yml.

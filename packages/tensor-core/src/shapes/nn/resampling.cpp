@@ -257,8 +257,8 @@ void constant_pad_nd(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const auto padding = call.ints(at::padding);
   check(padding.size() % 2 == 0 && padding.size() <= 2 * static_cast<size_t>(self.ndim()), PyExc_RuntimeError,
-        "pad(): expected two numbers for each of the last dimensions, but got ", shown(padding),
-        " for shape ", shown(self.sizes));
+        "pad(): expected two numbers for each of the last dimensions, but got ", shown(padding), " for shape ",
+        shown(self.sizes));
   check_magnitude(call, padding, "padding");
   Dims sizes = self.sizes;
   for (size_t i = 0; i < padding.size() / 2; ++i) {
