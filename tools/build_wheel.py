@@ -1,7 +1,8 @@
-"""Build one package's wheel with a progress bar: ``python tools/build_wheel.py PACKAGE FOLDER [OPTION …]``.
+"""Build one package's wheel with a progress bar.
 
-Ninja says how many files are compiled; the time that is left is estimated from the files before. The
-whole output is shown if the build fails. Options are those of ``pip wheel``.
+``python tools/build_wheel.py PACKAGE FOLDER [OPTION …]``, where the options are those of ``pip
+wheel``. Ninja says how many files are compiled; the time that is left is estimated from the files
+before. The whole output is shown if the build fails.
 """
 
 from __future__ import annotations

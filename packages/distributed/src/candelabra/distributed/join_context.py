@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, NamedTuple
 
 import candelabra
+from candelabra import _C
 
 from .collectives.reductions import all_reduce
 from .groups import get_rank
@@ -136,11 +136,10 @@ class Join:
                 hook.main_hook()
             iterations += 1
             if iterations == _MANY:
-                warnings.warn(
+                _C.warn(
                     f"Detected uneven input skew of greater than {_MANY}. This means that rank {self._rank} has at "
                     f"least {_MANY} fewer inputs than other currently-active ranks. This level of skew could lead to "
                     "performance degradation during training.",
-                    stacklevel=2,
                 )
         for hook in self._join_hooks:
             hook.post_hook(is_last_joiner)
