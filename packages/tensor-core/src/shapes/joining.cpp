@@ -69,7 +69,7 @@ void cat(Call& call) {
       first_position = i;
     }
   }
-  if (!first) {  // all tensors are skipped
+  if (!first) {                // all tensors are skipped
     call.set_int(at::dim, 0);  // as in PyTorch, these have every dimension
     list.count = 1;
     call.add_output(dtype, Dims{0});

@@ -156,10 +156,10 @@ class RecordedGraph:
             raise UnsupportedError(str(error)) from None
         reading = {number for number in recording.existing if not recording.is_written(number)}
         used = [tensor for tensor in environment.tensors if recording.find(tensor) in reading]
-        given: list[Any] = list(self.call.inputs)
+        arguments: list[Any] = list(self.call.inputs)
         for number, boundary in self.boundaries.items():
-            given[number] = boundary
-        places: list[Any] = [next((k for k, one in enumerate(given) if one is leaf), leaf) for leaf in self.leaves]
+            arguments[number] = boundary
+        places: list[Any] = [next((k for k, one in enumerate(arguments) if one is leaf), leaf) for leaf in self.leaves]
         watched = [number in reading for number in numbers]
         return BackwardProgram(program, places, used, watched[1], watched[2 + len(self.saved) :])
 
