@@ -21,8 +21,12 @@ html_title = "Candelabra"
 # The sources are in the repository: copies of them would be a third of the site.
 html_copy_source = False
 html_show_sphinx = False
-# Without this, every page would have a sidebar with all pages of the reference.
-remove_from_toctrees = ["reference/candelabra*", "reference/modules/candelabra*"]
+# Without these, every page would list all pages of the reference, which would be most of the site.
+remove_from_toctrees = ["reference/candelabra*", "reference/family-*", "reference/modules/candelabra*"]
+html_sidebars = {
+    "reference/*/*": ["sidebar/brand.html", "sidebar/search.html"],
+    "reference/[!i]*": ["sidebar/brand.html", "sidebar/search.html"],
+}
 toc_object_entries = False
 
 myst_heading_anchors = 4

@@ -70,7 +70,7 @@ def heading(text: str, mark: str = "=") -> list[str]:
 
 def module_page(name: str, classes: dict[str, Any], functions: dict[str, Any]) -> str:
     """Return the page of a module: its text, a table of its classes, and its functions."""
-    lines = [*heading(name), f".. automodule:: {name}", "   :no-members:", ""]
+    lines = [*heading(name), "Of :doc:`all modules <index>`.", "", f".. automodule:: {name}", "   :no-members:", ""]
     if classes:
         lines += [*heading("Classes", "-"), ".. list-table::", "   :widths: 35 65", ""]
         for item, target in classes.items():
@@ -85,7 +85,7 @@ def module_page(name: str, classes: dict[str, Any], functions: dict[str, Any]) -
 
 def class_page(name: str, item: str) -> str:
     """Return the page of a class."""
-    return "\n".join([*heading(item), f".. autoclass:: {name}.{item}", "   :members:", ""])
+    return "\n".join([*heading(item), f"Of :doc:`{name}`.", "", f".. autoclass:: {name}.{item}", "   :members:", ""])
 
 
 def index_page() -> str:

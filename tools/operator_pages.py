@@ -246,7 +246,10 @@ def page(entry: Entry) -> str:
     lines = [title, "=" * len(title), "", f".. py:function:: {entry.name}{signature(entry)}", ""]
     lines += [f"   {line}" if line else "" for line in docstring(entry.target)]
     lines += ["", ".. list-table::", "   :widths: 20 80", ""]
-    rows = [("kind", kind(entry))]
+    rows = [
+        ("family", f":doc:`{entry.family} <{file_name(entry.family)}>` of :doc:`all operators <index>`"),
+        ("kind", kind(entry)),
+    ]
     if entry.others:
         rows.append(("also", ", ".join(f"``{name}``" for name in entry.others)))
     if entry.is_operator and entry.target.inplace is not None and not entry.target.tags & HIDDEN:

@@ -101,8 +101,8 @@ class Parser {
   void qualified_name(Schema& schema) {
     schema.custom = true;
     at_ += 2;
-    schema.name.append("::").append(identifier());
-    if (accept('.')) schema.name.append(".").append(identifier());
+    schema.name += "::" + identifier();
+    if (accept('.')) schema.name += "." + identifier();
   }
 
   static PyObject* interned(const std::string& text) {

@@ -227,10 +227,10 @@ def jacobian(
     func, inputs, create_graph, strict
         As in :func:`vjp`.
     vectorize
-            Whether to compute all rows (or columns) at once, with :func:`candelabra.vmap`.
-        strategy
-            ``"reverse-mode"`` computes rows; ``"forward-mode"`` computes columns and requires
-            `vectorize`. Forward mode is faster if there are more outputs than inputs.
+        Whether to compute all rows (or columns) at once, with :func:`candelabra.vmap`.
+    strategy
+        ``"reverse-mode"`` computes rows; ``"forward-mode"`` computes columns and requires
+        `vectorize`. Forward mode is faster if there are more outputs than inputs.
 
     Returns
     -------

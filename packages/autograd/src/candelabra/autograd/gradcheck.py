@@ -442,8 +442,9 @@ def gradgradcheck(
         Gradients of the outputs, which are checked as well; random by default.
     gen_non_contig_grad_outputs
         Whether the random gradients are non-contiguous.
-    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes,
-    check_batched_grad, fast_mode, masked
+    eps, atol, rtol, raise_exception, nondet_tol
+        As in :func:`gradcheck`.
+    check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode, masked
         As in :func:`gradcheck`.
 
     Returns

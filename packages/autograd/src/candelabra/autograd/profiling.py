@@ -156,16 +156,16 @@ class profile:
     activities
         Accepted for compatibility: see :class:`ProfilerActivity`.
     schedule
-            Maps a step number to an action; see :func:`schedule`. By default, every step is
-            recorded.
-        on_trace_ready
-            Called with the profile at the end of each cycle.
-        record_shapes, profile_memory, with_stack
-            As in :class:`candelabra.autograd.profiler.profile`.
-        acc_events
-            Whether to keep the events of earlier cycles.
-    with_flops, with_modules, experimental_config, execution_trace_observer, use_cuda,
-    custom_trace_id_callback
+        Maps a step number to an action; see :func:`schedule`. By default, every step is recorded.
+    on_trace_ready
+        Called with the profile at the end of each cycle.
+    record_shapes, profile_memory, with_stack
+        As in :class:`candelabra.autograd.profiler.profile`.
+    acc_events
+        Whether to keep the events of earlier cycles.
+    with_flops, with_modules, experimental_config, use_cuda
+        Accepted for compatibility.
+    execution_trace_observer, custom_trace_id_callback
         Accepted for compatibility.
 
     Examples

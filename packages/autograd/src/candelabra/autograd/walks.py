@@ -316,7 +316,7 @@ def backward_of_tensor(
         The gradient of some function with respect to this tensor, with the same shape. Optional
         for a tensor with one element.
     retain_graph, create_graph, inputs
-    As in :func:`candelabra.autograd.backward`.
+        As in :func:`candelabra.autograd.backward`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Training by several processes, with PyTorch's names: groups of processes and their collectives.
 
 The collectives are MPI's on the host, and NCCL's on CUDA. ``python -m candelabra.distributed.run``
-starts the processes of a job, on one machine or several. See :doc:`distributed`.
+starts the processes of a job, on one machine or several. See :doc:`/distributed`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All names of `multiprocessing` are available here. Tensors, parameters, modules and storages that
 are sent through queues, pipes and pools, or passed as arguments to a process, are moved to shared
 memory and mapped by the receiver. Writes are visible to all processes. See
-:doc:`sharing`.
+:doc:`/sharing`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fully sharded data parallelism, with PyTorch's names. See :doc:`sharding`."""
+"""Fully sharded data parallelism, with PyTorch's names. See :doc:`/sharding`."""
 
 from __future__ import annotations
 

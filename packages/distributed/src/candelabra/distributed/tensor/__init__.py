@@ -1,4 +1,4 @@
-"""Tensors of which each rank of a mesh holds a part, with PyTorch's names. See :doc:`sharding`."""
+"""Tensors of which each rank of a mesh holds a part, with PyTorch's names. See :doc:`/sharding`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class DTensor(Tensor):
 
     It is made by `distribute_tensor`, `DTensor.from_local` or a function like
     `candelabra.distributed.tensor.zeros`. Its shape is that of the whole tensor. An operator
-    without a rule raises NotImplementedError: see :doc:`sharding`.
+    without a rule raises NotImplementedError: see :doc:`/sharding`.
     """
 
     _local_tensor: Tensor

@@ -350,8 +350,9 @@ class Transformer(Module):
 
     Parameters
     ----------
-    d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-    bias
+    d_model, nhead, dim_feedforward, dropout, activation
+        See `TransformerEncoderLayer`.
+    layer_norm_eps, batch_first, norm_first, bias
         See `TransformerEncoderLayer`.
     num_encoder_layers, num_decoder_layers
         Number of encoder and decoder layers.

@@ -1,4 +1,4 @@
-"""Datasets, samplers and the DataLoader. See :doc:`loading`."""
+"""Datasets, samplers and the DataLoader. See :doc:`/loading`."""
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader

@@ -1,5 +1,5 @@
 """Tensor parallelism: the layers of a module compute on parts of its parameters. See
-:doc:`sharding`.
+:doc:`/sharding`.
 """
 
 from __future__ import annotations
