@@ -63,7 +63,7 @@ SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
 #: The Markdown formatter, configured in .mdformat.toml.
 MARKDOWN_NEEDS = ["mdformat>=1,<2", "mdformat-gfm>=1,<2", "mdformat-myst"]
 #: Committed pages that sessions generate.
-GENERATED_PAGES = ("docs/results/performance.md", "docs/results/parity", "docs/results/ecosystem")
+GENERATED_PAGES = ("docs/results/performance", "docs/results/parity", "docs/results/ecosystem")
 #: What builds the site, and what its tutorials need.
 DOCS_NEEDS = [
     "sphinx", "furo", "myst-nb", "sphinx-design", "sphinx-copybutton", "sphinx-remove-toctrees", "sphinxcontrib-mermaid",

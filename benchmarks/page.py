@@ -1,5 +1,5 @@
 """Write the page `docs/results/performance.md`, or one for another machine, from the results of
-a run.
+a run, and beside it the page of all lines, `performance_lines.md`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ Written by `python3 -m nox -s bench`.
 
 ![Our time over PyTorch's, for each line]({plot})
 
-Each dot is a line of the tables below: our time over PyTorch's, on a logarithmic axis; the bar is the geometric mean of the family.
+Each dot is a line of the [tables of all lines]({lines}): our time over PyTorch's, on a logarithmic axis; the bar is the geometric
+mean of the family. The same page says how it is measured.
+"""
+
+DETAILS = """\
+# All lines of {title}
 
 ## How it is measured
 
@@ -104,8 +109,8 @@ def bandwidth(limits: dict[str, Any]) -> str:
     )
 
 
-def families(rows: list[Row]) -> str:
-    """Return a table with a line for each family."""
+def families(rows: list[Row], page: str) -> str:
+    """Return a table with a line for each family, linked to its lines on a page."""
     lines = []
     for family in FAMILIES:
         chosen = [row for row in rows if row.family == family]
@@ -113,7 +118,7 @@ def families(rows: list[Row]) -> str:
             worst = max(chosen, key=lambda row: row.ratio)
             lines.append(
                 [
-                    f"[{family}](#{family})",
+                    f"[{family}]({page}#{family})",
                     f"{len(chosen)}",
                     f"{mean(chosen):.3f}",
                     f"{sum(row.ratio > 1 for row in chosen)}",
@@ -267,23 +272,26 @@ def limit(row: Row) -> str:
 
 
 def write(figures: Figures, path: Path, title: str) -> None:
-    """Write the page, and the plot beside it."""
+    """Write both pages, and the plot beside them."""
     products = ", ".join(
         f"{dtype} {rate:.0f} GFLOP/s" for dtype, rate in figures.limits["products"].items() if dtype != "float16"
     )
-    head = HEAD.format(
-        title=title, plot=path.with_suffix(".png").name,
-        candelabra=figures.versions["candelabra"], torch=figures.versions["torch"], count=len(figures.rows), summary=summary(figures),
-        processor=figures.processor, threads=figures.threads, caches=figures.caches, python=figures.python, rounds=figures.rounds,
-        milliseconds=1e3 * figures.seconds, minutes=figures.minutes, longest=LONGEST, shortest=1e6 * SHORTEST_FLOOR,
-        bandwidth=bandwidth(figures.limits), products=products, again=REPEATED.format(figures.again) if figures.again else "",
-    )  # fmt: skip
-    parts = [head, "## By family\n\n" + families(figures.rows) + "\n"]
+    details = path.with_name(f"{path.stem}_lines.md")
+    facts = {
+        "title": title, "plot": path.with_suffix(".png").name, "lines": details.name,
+        "candelabra": figures.versions["candelabra"], "torch": figures.versions["torch"], "count": len(figures.rows),
+        "summary": summary(figures), "processor": figures.processor, "threads": figures.threads, "caches": figures.caches,
+        "python": figures.python, "rounds": figures.rounds, "milliseconds": 1e3 * figures.seconds, "minutes": figures.minutes,
+        "longest": LONGEST, "shortest": 1e6 * SHORTEST_FLOOR, "bandwidth": bandwidth(figures.limits), "products": products,
+        "again": REPEATED.format(figures.again) if figures.again else "",
+    }  # fmt: skip
+    parts = [HEAD.format(**facts), "## By family\n\n" + families(figures.rows, details.name) + "\n"]
     parts += [peaks(figures)] if figures.memory else []
     parts += [compiled(figures)] if figures.compiled else []
-    parts += [missed(figures.rows)]
-    parts += [counts(figures)] if figures.instructions else []
     parts += [others(figures)]
-    parts += [lines(figures.rows)]
     path.write_text("\n".join(part for part in parts if part).rstrip() + "\n")
+    parts = [DETAILS.format(**facts), missed(figures.rows)]
+    parts += [counts(figures)] if figures.instructions else []
+    parts += [lines(figures.rows)]
+    details.write_text("\n".join(part for part in parts if part).rstrip() + "\n")
     draw(figures.rows, path.with_suffix(".png"))

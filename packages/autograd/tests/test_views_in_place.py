@@ -69,3 +69,10 @@ def test_one_of_several_views_is_not_changed_in_place(name):
         part.mul_(2)
     views_of(candelabra.ones(2, 2))[0].mul_(2)
     assert x[0].tolist() == [4, 4]
+
+
+def test_a_lazy_clone_has_a_history():
+    x = candelabra.ones(3, requires_grad=True)
+    clone = x._lazy_clone()
+    (clone * 2).sum().backward()
+    assert clone.requires_grad and x.grad.tolist() == [2, 2, 2]

@@ -32,13 +32,13 @@ def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
 @function(package=False)
 def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Apply a Python function to each pair of elements of two tensors, in place. Slow."""
-    return _apply("map_", self, callable, OPERATORS["expand"](tensor, self.shape))
+    return _apply("map_", self, callable, tensor)
 
 
 @function(package=False)
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Apply a Python function to the elements of three tensors, in place. Slow."""
-    return _apply("map2_", self, callable, OPERATORS["expand"](x, self.shape), OPERATORS["expand"](y, self.shape))
+    return _apply("map2_", self, callable, x, y)
 
 
 def _apply(name: str, self: Tensor, call: Callable[..., Any], *others: Tensor) -> Any:
@@ -53,7 +53,7 @@ def _apply(name: str, self: Tensor, call: Callable[..., Any], *others: Tensor) -
             raise TypeError(f"must be real number, not {type(made).__name__}")
         return made
 
-    made = walk(self.tolist(), *(other.tolist() for other in others))
+    made = walk(self.tolist(), *(OPERATORS["expand"](other, self.shape).tolist() for other in others))
     return self.copy_(_C.tensor_from_data(made, self.dtype, self.device).view(self.shape))
 
 
