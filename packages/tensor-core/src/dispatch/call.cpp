@@ -42,6 +42,10 @@ const char* Call::name() const {
   return op.schema.name.c_str();
 }
 
+const char* Call::title() const {
+  return op.message_name();
+}
+
 void Call::raise_not_tensor(int i) const {
   const Argument& argument = arguments[i];
   raise(PyExc_TypeError, name(), "(): argument '", op.schema.parameters[i].name, "' (position ", i + 1,

@@ -346,8 +346,4 @@ void run(Call& call) {
   compute(call);
 }
 
-const char* Call::title() const {
-  return op.message_name();
-}
-
 }  // namespace candelabra
