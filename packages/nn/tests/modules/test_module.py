@@ -378,8 +378,7 @@ def test_subclasses_may_register_buffers_without_persistence():
 
 def test_a_gradient_is_converted_in_place():
     layer = nn.Linear(2, 2)
-    layer(candelabra.ones(1, 2)).sum().backward()
-    grad = layer.weight.grad
+    layer.weight.grad = grad = candelabra.ones(2, 2)
     layer.double()
     assert layer.weight.grad is grad
     assert grad.dtype is candelabra.float64
@@ -399,8 +398,8 @@ def swapping():
 
 def test_a_conversion_swaps_parameters(swapping):
     layer = nn.Linear(2, 2)
-    layer(candelabra.ones(1, 2)).sum().backward()
-    weight, grad = layer.weight, layer.weight.grad
+    weight = layer.weight
+    weight.grad = grad = candelabra.ones(2, 2)
     numbers = weight._cdata, grad._cdata
     layer.double()
     assert layer.weight is weight
@@ -409,8 +408,6 @@ def test_a_conversion_swaps_parameters(swapping):
     assert grad._cdata != numbers[1]
     assert isinstance(weight, nn.Parameter)
     assert weight.dtype is grad.dtype is candelabra.float64
-    layer(candelabra.ones(1, 2, dtype=candelabra.float64)).sum().backward()
-    assert weight.grad.tolist() == [[2, 2], [2, 2]]
 
 
 @pytest.mark.parametrize("assign", [False, True])
