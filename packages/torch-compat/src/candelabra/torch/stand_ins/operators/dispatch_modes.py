@@ -1,7 +1,7 @@
 """``torch.utils._python_dispatch.TorchDispatchMode``: its ``__torch_dispatch__`` is given ATen's
 overloads, such as ``torch.ops.aten.addmm.default``, with ATen's arguments.
 
-Candelabra's own modes are given its operators. Those that ATen has not are given as they are.
+Candelabra's own modes are given overloads of its operators, with the arguments of these.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import candelabra
 from candelabra import python_dispatch
-from candelabra.library.aten import OpOverload, OpOverloadPacket
+from candelabra.library.aten_dispatch import operator_of
 
 __all__ = ["BaseTorchDispatchMode", "TorchDispatchMode"]
 
@@ -54,6 +54,10 @@ def _min(x: Any, *rest: Any) -> Call:
 
 def _narrow(x: Any, dim: int, start: int, length: int) -> Call:
     return "slice", "Tensor", (x, dim, start, start + length), {}, None
+
+
+def _slice(*args: Any) -> Call:
+    return "slice", "Tensor", args, {}, None
 
 
 def _reshape(x: Any, shape: Any) -> Call:
@@ -101,52 +105,32 @@ _OTHERS: dict[str, Callable[..., Call]] = {
     "native_dropout": _dropout,
     "native_group_norm": _group_norm,
     "reshape": _reshape,
+    "slice": _slice,
     "to": _to,
 }
-#: Operators with arguments that ATen's of the same name has not.
-_CANDELABRA = {"grid_sampler", "linalg_lu_solve"}
-#: The overloads that reduce dimensions, and those of numbers, in the order they are looked for.
-_OF_DIMS = ("dim_IntList", "dim", "dims", "correction")
-_OF_NUMBERS = ("Tensor_Scalar", "Scalar")
+#: The arguments of ATen's operators of the same names, where they are more: these calls are ATen's.
+_OF_ATEN = {"convolution": 9, "native_dropout": 3, "native_group_norm": 8}
+#: The overloads that reduce a list of dimensions.
+_OF_DIMS = {"dim_IntList", "dim", "dims", "correction"}
 #: Reductions that take a list of dimensions.
 _OF_SEVERAL_DIMS = {"amax", "amin", "logsumexp", "mean", "nansum", "std", "sum", "var"}
-#: In arithmetic, PyTorch passes a number as a tensor.
-_ARITHMETIC = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
 
 
-def _overload(packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Return the name of the overload that takes these arguments."""
-    names = packet.overloads()
-    if "default" in names and len(args) + len(kwargs) == 1:
-        return "default"
-    is_tensor = len(args) < 2 or isinstance(args[1], candelabra.Tensor) or packet.__name__ in _ARITHMETIC
-    if not is_tensor:
-        found = next((name for name in (*_OF_NUMBERS, *_OF_DIMS) if name in names), None)
-        if found:
-            return found
-    if args and not isinstance(args[0], candelabra.Tensor) and "Scalar" in names:
-        return "Scalar"
-    for name in ("Tensor", "Tensor_Tensor", "int", "default"):
-        if name in names:
-            return name
-    return names[0]
-
-
-def _by_aten(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return ATen's overload, its arguments, and the conversion of the result, or None."""
+def _by_aten(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return ATen's overload, its arguments, and the conversion of the result, or None where the
+    call is ATen's already.
+    """
+    operator = operator_of(func)
+    name = getattr(operator, "name", None)
     aten = candelabra.ops.aten
-    if operator.name in _OTHERS and not kwargs:
-        name, overload, args, kwargs, finish = _OTHERS[operator.name](*args)
+    if name in _OTHERS and not kwargs and len(args) != _OF_ATEN.get(name):
+        name, overload, args, kwargs, finish = _OTHERS[name](*args)
         return getattr(getattr(aten, name), overload), args, kwargs, finish
-    packet = None if operator.name in _CANDELABRA else getattr(aten, operator.name, None)
-    if packet is None:
-        return None
-    if operator.name == "sub" and not isinstance(args[0], candelabra.Tensor):
+    if name == "sub" and not isinstance(args[0], candelabra.Tensor):
         return aten.rsub.Scalar, (args[1], args[0]), kwargs, None
-    overload = _overload(packet, args, kwargs)
-    if overload in _OF_DIMS and isinstance(args[1], int) and packet.__name__ in _OF_SEVERAL_DIMS:
-        args = (args[0], [args[1]], *args[2:])
-    return getattr(packet, overload), args, kwargs, None
+    if name in _OF_SEVERAL_DIMS and len(args) > 1 and isinstance(args[1], int) and func._overloadname in _OF_DIMS:
+        return func, (args[0], [args[1]], *args[2:]), kwargs, None
+    return None
 
 
 def _given_overloads(dispatch: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +138,7 @@ def _given_overloads(dispatch: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(dispatch)
     def given(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        call = None if isinstance(func, OpOverload) else _by_aten(func, args, kwargs or {})
+        call = _by_aten(func, args, kwargs or {})
         if call is None:
             return dispatch(self, func, types, args, kwargs)
         overload, args, kwargs, finish = call
