@@ -7,6 +7,7 @@ their results say on which device they would be. The device's backend need not b
 from __future__ import annotations
 
 from candelabra import _C
+from candelabra import library as _library  # noqa: F401  (a package is imported before its modules)
 from candelabra.library.aten_dispatch import operator_of
 from candelabra.python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import _C, Tensor
+from candelabra import autograd as _autograd  # noqa: F401  (a package is imported before its modules)
 from candelabra.autograd.node import SingleNode, next_sequence
 
 

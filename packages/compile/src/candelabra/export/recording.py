@@ -10,6 +10,7 @@ from typing import Any
 
 import candelabra
 import candelabra.compiler as _compiler  # noqa: F401
+import candelabra.library
 from candelabra import _C, Tensor, nn, overrides, pytree
 from candelabra.compiler.frames import line_of
 from candelabra.library.aten_dispatch import operator_of

@@ -5,6 +5,7 @@ Nothing is compiled from source: a graph has the operators that a call computes.
 
 from __future__ import annotations
 
+from candelabra import export as _export  # noqa: F401  (a package is imported before its modules)
 from candelabra.export.interface import TracerWarning
 
 from .files import load, save

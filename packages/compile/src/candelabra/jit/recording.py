@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 import candelabra
+import candelabra.export
 from candelabra import _C, Tensor, nn, pytree
 from candelabra.export.interface import Graph, TracerWarning
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import candelabra
+import candelabra.export
 from candelabra import Tensor
 from candelabra.export.interface import Size
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import candelabra
+import candelabra.export
 from candelabra import Tensor
 from candelabra.export.interface import Node, Size
 

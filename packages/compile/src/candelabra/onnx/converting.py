@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
+import candelabra.export
 from candelabra import Tensor
 from candelabra.export.interface import RANDOM, Graph, Node, Ref, Size, find_operator, replaced, walk
 

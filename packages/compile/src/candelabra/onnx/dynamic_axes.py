@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from candelabra import Tensor, nn, pytree
+from candelabra import export as _export  # noqa: F401  (a package is imported before its modules)
 from candelabra.export.interface import Dim
 
 Axes = Mapping[str, Mapping[int, str] | Sequence[int]]

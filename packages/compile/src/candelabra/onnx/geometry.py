@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import candelabra
+import candelabra.export
 from candelabra import Tensor
 from candelabra.export.interface import Graph, Node, Ref, Scaled, Size, find_operator, replaced, walk
 

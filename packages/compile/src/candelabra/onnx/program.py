@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import candelabra
+import candelabra.export
 from candelabra import _C, Tensor, pytree
 from candelabra.export.interface import ExportedProgram
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from candelabra import export as _export  # noqa: F401  (a package is imported before its modules)
 from candelabra.export.interface import Graph, Node, Ref, Size, uses
 
 

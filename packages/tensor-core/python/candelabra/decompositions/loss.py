@@ -35,7 +35,7 @@ def _weights(
 def nll_loss_forward(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
-    kept, safe, weights = _weights(self, target, weight, ignore_index, "nll_loss_forward")
+    kept, safe, weights = _weights(self, target, weight, ignore_index, "nll_loss")
     x = wide(self)
     # Without classes, all targets are ignored.
     chosen = candelabra.gather(x, 1, safe.unsqueeze(1)).squeeze(1) if self.shape[1] else weights

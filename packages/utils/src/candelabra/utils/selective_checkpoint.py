@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import candelabra
+import candelabra.library
 from candelabra import Tensor, pytree
 from candelabra.library.aten import OpOverload, OpOverloadPacket
 from candelabra.python_dispatch import TorchDispatchMode

@@ -11,6 +11,7 @@ from typing import Any
 
 import candelabra.nn as nn
 from candelabra import Tensor, overrides, pytree
+from candelabra import library as _library  # noqa: F401  (a package is imported before its modules)
 from candelabra.library.aten_dispatch import operator_of
 from candelabra.python_dispatch import TorchDispatchMode
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
+import candelabra.export
 from candelabra.export.interface import Size
 
 from ..builder import INT64, Builder, Value

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import candelabra
+import candelabra.library
 from candelabra import Tensor
 from candelabra.autograd import Function
 from candelabra.library.aten_dispatch import operator_of

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import candelabra
+import candelabra.amp
 from candelabra.amp.unscaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 
 __all__ = [

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
+import candelabra.library
 from candelabra import python_dispatch
 from candelabra.library.aten_dispatch import operator_of
 
