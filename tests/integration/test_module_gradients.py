@@ -9,6 +9,7 @@ import pytest
 
 import candelabra
 from candelabra import nn
+from candelabra.nn.modules.base.conversion import Conversion
 from candelabra.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 
 F64 = {"dtype": candelabra.float64}
@@ -180,3 +181,12 @@ def test_backward_hooks_of_one_name_only():
             nn.modules.module.register_module_backward_hook(lambda *_: None)
     finally:
         everywhere.remove()
+
+
+def test_gradients_after_parameters_were_swapped(monkeypatch):
+    monkeypatch.setattr(Conversion, "_swaps", True)
+    layer = nn.Linear(2, 2)
+    layer(candelabra.ones(1, 2)).sum().backward()
+    layer.double()
+    layer(candelabra.ones(1, 2, dtype=candelabra.float64)).sum().backward()
+    assert layer.weight.grad.tolist() == [[2, 2], [2, 2]]
