@@ -47,12 +47,14 @@ def public(module: Any) -> dict[str, Any]:
 
     Operators and constants are left out, and so are names of other packages.
     """
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+    names = getattr(module, "__all__", None)
+    # A module that does not say what it shows has what its package defines.
+    homes = "candelabra" if names else ".".join(module.__name__.split(".")[:2])
     found = {}
-    for name in sorted(names):
+    for name in sorted(names or [name for name in vars(module) if not name.startswith("_")]):
         target = getattr(module, name)
         home = str(getattr(target, "__module__", ""))
-        if (inspect.isclass(target) or inspect.isfunction(target)) and home.startswith("candelabra"):
+        if (inspect.isclass(target) or inspect.isfunction(target)) and home.startswith(homes):
             found[name] = target
     return found
 
