@@ -6,6 +6,7 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_functions import random_function
 
 import candelabra
 from candelabra import _C, backends
@@ -37,31 +38,10 @@ def identical(a, b):
     return a.dtype == b.dtype and a.stride() == b.stride() and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def random_program(draw):
-    """A function of two tensors, built of elementwise operators on earlier results."""
-    steps = [
-        (draw(st.integers(0, len(UNARY) + len(BINARY) - 1)), draw(st.integers(0, 9)), draw(st.integers(0, 9)))
-        for _ in range(draw(st.integers(2, 10)))
-    ]
-    kept = draw(st.integers(0, 2))
-
-    def function(x, y):
-        made = [x, y]
-        for operator, a, b in steps:
-            first, second = made[a % len(made)], made[b % len(made)]
-            if operator < len(UNARY):
-                made.append(UNARY[operator](first))
-            else:
-                made.append(BINARY[operator - len(UNARY)](first, second))
-        return made[-1], made[-1 - kept]
-
-    return function
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_random_groups_give_the_same_bits(data):
-    function = random_program(data.draw)
+    function = random_function(data.draw, UNARY, BINARY)
     dtype = data.draw(
         st.sampled_from([candelabra.float32, candelabra.float64, candelabra.float16, candelabra.bfloat16])
     )

@@ -128,7 +128,7 @@ void execute_graph(void* handle, const cb_graph_run& run) {
     *address++ = run.outputs[k];
     is_aligned = is_aligned && !(graph.is_streamed[k] && reinterpret_cast<uintptr_t>(run.outputs[k]) % line_bytes);
   }
-  // Stores past the caches need whole lines; without them, all elements go by the stack.
+  // Streaming stores need whole cache lines; without them, all elements go by the stack.
   const int64_t whole = is_aligned ? run.numel / graph.per_iteration * graph.per_iteration : 0;
   if (whole > 0) graph.function(addresses, whole);
   if (whole < run.numel) run_rest(graph, addresses, whole, run.numel);

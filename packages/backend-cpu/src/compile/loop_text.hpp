@@ -16,7 +16,7 @@ int64_t elements_per_iteration(const cb_graph& graph);
 
 // A function `void NAME(ptr addresses, i64 n)`. The addresses are those of the inputs, the numbers
 // in the order of the tensors, and the outputs. n is a multiple of elements_per_iteration().
-// Results that `is_streamed` tells of are aligned to 64 bytes and stored past the caches.
+// Results that `is_streamed` tells of are aligned to 64 bytes and written with streaming stores.
 std::string loop_text(const cb_graph& graph, const std::vector<bool>& is_streamed);
 inline constexpr const char* loop_name = "candelabra_loop";
 
