@@ -141,7 +141,11 @@ def test_two_buckets_may_have_a_slot_of_one_leaf():
 def test_gradients_of_other_layouts_and_owners(keeps_views):
     leaf = candelabra.arange(6.0).view(2, 3).t().requires_grad_()
     observer = Observer([leaf], keeps_views=keeps_views)
-    for grad in (candelabra.arange(6.0).view(3, 2), candelabra.arange(6.0).view(2, 3).t(), candelabra.ones(1, 1).expand(3, 2)):
+    for grad in (
+        candelabra.arange(6.0).view(3, 2),
+        candelabra.arange(6.0).view(2, 3).t(),
+        candelabra.ones(1, 1).expand(3, 2),
+    ):
         leaf.grad = None
         observer.native.expect(False)
         (leaf * 1).backward(grad)

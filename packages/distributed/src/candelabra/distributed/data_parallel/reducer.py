@@ -7,7 +7,7 @@ from typing import Any
 
 import candelabra
 import candelabra.autograd as _autograd  # noqa: F401
-from candelabra import Tensor, _C
+from candelabra import _C, Tensor
 from candelabra.autograd.engine import queue_callback
 from candelabra.autograd.hooks import add_slot
 
