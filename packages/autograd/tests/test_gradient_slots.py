@@ -224,7 +224,7 @@ def test_recorded_gradients(keeps_views):
 
 
 def test_backward_of_some_inputs_only():
-    a, b = leaves = leaves_of(2)
+    a, _ = leaves = leaves_of(2)
     observer = Observer(leaves)
     observer.native.expect(False)
     loss_of(leaves).backward(inputs=leaves)

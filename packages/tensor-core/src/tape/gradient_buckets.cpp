@@ -19,7 +19,7 @@ PyTypeObject* slot_type = nullptr;
 
 struct Entry {
   TensorRef leaf;
-  TensorRef view;  // where its gradient lies in the bucket; empty for one that is reduced in its own memory
+  TensorRef view;  // where its gradient lies in the bucket; empty for one that stays where it is
   size_t bucket = 0;
   int64_t uses = 0;  // of a static graph: how often the first pass gave it a gradient
   int64_t left = 0;  // of these, in this pass
@@ -140,9 +140,9 @@ void arrive(BucketsObject& buckets, size_t index) {
   }
 }
 
-// Accumulates a gradient into an entry's leaf: takes it, or writes it to the bucket at once. Returns
-// whether it did: candelabra.autograd knows the other cases. `held` is the number of references that
-// it would count in a function of its own if nobody else had the gradient.
+// Accumulates a gradient into an entry's leaf: takes it, or writes it to the bucket at once.
+// Returns whether it did: candelabra.autograd knows the other cases. `held` is the number of
+// references that it would count in a function of its own if nobody else had the gradient.
 bool accumulate(BucketsObject& buckets, const Entry& entry, TensorObject* grad, Py_ssize_t held) {
   const TensorRef leaf = entry.leaf, view = entry.view;
   if (!is_gradient_for(*grad, *leaf.get())) return false;

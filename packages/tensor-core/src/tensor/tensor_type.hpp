@@ -38,7 +38,7 @@ void set_autograd_loader(PyObject* load);
 extern PyMethodDef grad_functions[];
 // The edge along which a tensor's gradient flows (Tensor._edge): new reference.
 PyObject* tensor_edge(PyObject* self);
-// Whether a tensor is a plain gradient of a leaf: of its dtype, shape and device, without a history.
+// Whether a tensor is a plain gradient of a leaf: of its dtype, shape and device, not recorded.
 bool is_gradient_for(const TensorObject& grad, const TensorObject& leaf);
 // Whether such a gradient may become the leaf's without a copy: nobody else sees its memory, and it
 // is laid out like the leaf. The caller counts the references to the gradient itself.
