@@ -120,7 +120,7 @@ std::unique_ptr<SharedMemory> SharedMemory::make(MPI_Comm comm, int rank, int ra
   succeed(mpi().ibcast(&invitation, sizeof invitation, MPI_BYTE, 0, comm, &request), "MPI_Ibcast");
   complete(request, "MPI_Ibcast");
   if (rank != 0 && is_wanted()) memory = join(invitation, bytes);
-  std::unique_ptr<SharedMemory> made(memory ? new SharedMemory(memory, rank, ranks) : nullptr);
+  auto made = memory ? std::make_unique<SharedMemory>(Passkey(), memory, rank, ranks) : nullptr;
   int32_t is_ready = memory != nullptr, are_ready = 0;
   succeed(mpi().iallreduce(&is_ready, &are_ready, 1, MPI_INT32_T, MPI_MIN, comm, &request), "MPI_Iallreduce");
   complete(request, "MPI_Iallreduce");

@@ -21,7 +21,13 @@ struct SharedCall {
 };
 
 class SharedMemory {
+  // Only make() has it, so that std::make_unique can call a constructor that others cannot.
+  struct Passkey {
+    explicit Passkey() = default;
+  };
+
  public:
+  SharedMemory(Passkey, std::byte* memory, int rank, int ranks) : memory_(memory), rank_(rank), ranks_(ranks) {}
   // Pieces under way at a time: a rank may be so far ahead of the others.
   static constexpr int64_t slots = 4;
   static constexpr int64_t piece_bytes = 128 << 10;
@@ -51,8 +57,6 @@ class SharedMemory {
   int64_t pieces = 0;  // that earlier operations had
 
  private:
-  SharedMemory(std::byte* memory, int rank, int ranks) : memory_(memory), rank_(rank), ranks_(ranks) {}
-
   std::byte* const memory_;
   const int rank_, ranks_;
 };

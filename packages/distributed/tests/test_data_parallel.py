@@ -334,6 +334,121 @@ def test_ignored_parameters(world):
     assert DistributedDataParallel(model, init_sync=False).reducer.names == ["weight"]
 
 
+@pytest.fixture
+def one_rank():
+    """A world of one process, where averages are the gradients themselves."""
+    dist.init_process_group("fake", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def pair(**options):
+    """A wrapped module of several buckets, and a copy that is trained without."""
+    module = nn.Sequential(*(nn.Linear(6, 6) for _ in range(4)))
+    alone = nn.Sequential(*(nn.Linear(6, 6) for _ in range(4)))
+    alone.load_state_dict(module.state_dict())
+    return DistributedDataParallel(module, bucket_cap_mb=0.0003, **options), alone
+
+
+OPTIONS = [{}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("arguments", [{}, {"create_graph": True}, {"retain_graph": True}])
+def test_gradients_have_the_same_bits_as_without(one_rank, options, set_to_none, arguments):
+    model, alone = pair(**options)
+    for step in range(3):
+        x = candelabra.randn(5, 6)
+        for each in (model, alone):
+            each.zero_grad(set_to_none=set_to_none)
+            # The input passes twice: each parameter is used twice.
+            each(each(x) if step == 1 and not options else x).pow(2).mean().backward(**arguments)
+        for ours, theirs in zip(model.module.parameters(), alone.parameters(), strict=True):
+            assert ours.grad.equal(theirs.grad)
+    with model.no_sync():
+        model(x).sum().backward()
+    alone(x).sum().backward()
+    for ours, theirs in zip(model.module.parameters(), alone.parameters(), strict=True):
+        assert ours.grad.equal(theirs.grad)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_python_is_called_once_a_bucket(one_rank, options):
+    model, _ = pair(**options)
+    reducer = model.reducer
+    calls = []
+    on_full, on_start = reducer.on_full, reducer.on_start
+    reducer.on_full = lambda number: calls.append(number) or on_full(number)
+    reducer.on_start = lambda: calls.append("start") or on_start()
+    for step in range(3):
+        calls.clear()
+        model(candelabra.ones(2, 6)).sum().backward()
+        count = len(reducer.buckets)
+        assert calls == ["start", *range(count)] and 1 < count < 8, step
+
+
+def test_hooks_see_local_gradients_and_what_they_change_is_averaged(one_rank):
+    model, alone = pair()
+    seen = []
+    weight, bias = model.module[0].weight, model.module[0].bias
+
+    def double(leaf):
+        seen.append("accumulated")
+        leaf.grad.mul_(2)
+
+    def clear(leaf):
+        leaf.grad.zero_()
+
+    weight.register_hook(lambda grad: seen.append("tensor") or grad * 2)
+    weight.register_post_accumulate_grad_hook(double)
+    bias.register_post_accumulate_grad_hook(clear)
+    for each in (model, alone):
+        each(candelabra.ones(2, 6)).sum().backward()
+    assert seen == ["tensor", "accumulated"]
+    assert weight.grad.equal(alone[0].weight.grad * 4) and bias.grad.eq(0).all()
+    assert model.module[1].weight.grad.equal(alone[1].weight.grad)
+
+
+def test_a_backward_pass_of_some_parameters_only(one_rank):
+    model, alone = pair()
+    model(candelabra.ones(2, 6)).sum().backward(inputs=list(model.parameters()))
+    alone(candelabra.ones(2, 6)).sum().backward()
+    for ours, theirs in zip(model.module.parameters(), alone.parameters(), strict=True):
+        assert ours.grad.equal(theirs.grad)
+    model(candelabra.ones(2, 6))  # all were reduced
+
+
+def test_a_second_backward_pass_of_one_iteration(one_rank):
+    model, alone = pair()
+    x = candelabra.ones(2, 6)
+    losses = model(x).sum(), alone(x).sum()
+    for loss in losses:
+        loss.backward(retain_graph=True)
+        loss.backward()  # accumulates: the gradients were reduced
+    for ours, theirs in zip(model.module.parameters(), alone.parameters(), strict=True):
+        assert ours.grad.equal(theirs.grad)
+    # Two losses of one forward pass that have a parameter in common, before all are there
+    first = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)])
+    first.forward = lambda x: (first[1](first[0](x)), first[2](first[0](x)))
+    wrapped = DistributedDataParallel(first)
+    left, right = wrapped(candelabra.ones(1, 2))
+    left.sum().backward()
+    with pytest.raises(RuntimeError, match="ready only once: the parameter 0.weight got a gradient twice"):
+        right.sum().backward()
+
+
+def test_a_module_that_is_wrapped_again(one_rank):
+    model, alone = pair()
+    model(candelabra.ones(2, 6)).sum().backward()
+    model.zero_grad()
+    again = DistributedDataParallel(model.module, gradient_as_bucket_view=True)
+    for each in (again, alone):
+        each(candelabra.ones(2, 6)).sum().backward()
+    for ours, theirs in zip(model.module.parameters(), alone.parameters(), strict=True):
+        assert ours.grad.equal(theirs.grad) and ours.grad._base is again.reducer.buckets[0].flat
+
+
 def test_schedules_of_simulated_ranks_are_equal():
     """Buckets follow from the module alone, so that all of many ranks reduce the same."""
     schedules = set()

@@ -48,7 +48,7 @@ void check_requested_dtype(const Call& call, Dtype result, Dtype out) {
   for (int i = 0; result != out && i < call.argument_count; ++i) {
     const Argument& argument = call.arguments[i];
     const bool is_requested = argument.kind == ArgumentKind::Dtype && argument.object && argument.object != Py_None;
-    check(!is_requested, PyExc_RuntimeError, call.name(), "(): Expected out tensor to have dtype ", name(result),
+    check(!is_requested, PyExc_RuntimeError, call.title(), "(): Expected out tensor to have dtype ", name(result),
           ", but got ", name(out), " instead: dtype= and out= are given");
   }
 }

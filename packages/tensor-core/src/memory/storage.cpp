@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "device/streams.hpp"
@@ -263,23 +264,40 @@ void copy_memory_facts(Storage& to, const Storage& from) {
 
 namespace {
 
-// The numbers of storages that a program refers to weakly, while they live.
+// The storages that a program refers to weakly, while they live: the number of each, and all numbers.
 std::atomic<bool> any_watched{false};
-std::unordered_map<const Storage*, uint64_t>& watched() {
-  static std::unordered_map<const Storage*, uint64_t> made;
+class WatchedStorages {
+ public:
+  uint64_t watch(const Storage* root) {
+    const auto [place, is_new] = numbers_.try_emplace(root, last_ + 1);
+    if (is_new) living_.insert(++last_);
+    return place->second;
+  }
+  bool is_alive(uint64_t number) const { return living_.contains(number); }
+  void forget(const Storage* storage) {
+    const auto place = numbers_.find(storage);
+    if (place == numbers_.end()) return;
+    living_.erase(place->second);
+    numbers_.erase(place);
+  }
+
+ private:
+  std::unordered_map<const Storage*, uint64_t> numbers_;
+  std::unordered_set<uint64_t> living_;
+  uint64_t last_ = 0;
+};
+WatchedStorages& watched() {
+  static WatchedStorages made;
   return made;
 }
 
 uint64_t watch_storage(Storage* storage) {
-  static uint64_t last = 0;
-  const auto [place, is_new] = watched().try_emplace(root_storage(storage), last + 1);
-  if (is_new) ++last;
   any_watched = true;
-  return place->second;
+  return watched().watch(root_storage(storage));
 }
 
 bool is_storage_alive(uint64_t number) {
-  return std::ranges::any_of(watched(), [&](const auto& entry) { return entry.second == number; });
+  return watched().is_alive(number);
 }
 
 }  // namespace
@@ -289,7 +307,7 @@ void release(Storage* storage) {
   if (storage->wrapper) [[unlikely]]
     return drop_kept_object(*storage);
   if (any_watched.load(std::memory_order_relaxed)) [[unlikely]]
-    watched().erase(storage);
+    watched().forget(storage);
   if (storage->recording) [[unlikely]] {
     if (Recorder* active = recorder()) active->note_freed(*storage);
   }

@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "device/random.hpp"
 #include "dispatch/cpu_fallback.hpp"
@@ -119,35 +120,35 @@ Ref<> call_autograd_function(PyObject* autograd_function, PyObject* first, Given
   return owned(PyObject_Vectorcall(autograd_function, arguments, count + 1, keywords));
 }
 
-void refuse_inference_tensors(const Call& call) {
-  for (int i = 0; i < call.argument_count; ++i) {
-    const bool changed = call.op.schema.parameters[i].mutated && call.arguments[i].kind == ArgumentKind::Tensor;
-    check(!changed || !call.arguments[i].tensor->inference, PyExc_RuntimeError, call.title(),
-          "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
-          "normal tensor before doing inplace update.");
+// Calls `change` with each tensor that the operator writes to.
+template <typename Change>
+void for_each_changed(const Call& call, const Given& given, Change change) {
+  for (uint32_t left = call.op.changed_arguments; left; left &= left - 1) {
+    const int i = std::countr_zero(left);
+    if (is_tensor(given.values[i])) {
+      change(as_tensor(given.values[i]));
+    } else if (call.arguments[i].kind == ArgumentKind::Tensors) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k)
+        change(as_tensor(PySequence_Fast_GET_ITEM(given.values[i], k)));
+    }
   }
 }
 
-// Calls `change` with the storage of each argument that the operator writes to.
-template <typename Change>
-void for_each_changed(Call& call, const Given& given, Change change) {
-  if (!call.op.changes_arguments) return;
-  for (int i = 0; i < call.argument_count; ++i) {
-    if (!call.op.schema.parameters[i].mutated) continue;
-    if (is_tensor(given.values[i])) {
-      change(as_tensor(given.values[i])->storage);
-    } else if (call[i].kind == ArgumentKind::Tensors) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given.values[i]); ++k)
-        change(as_tensor(PySequence_Fast_GET_ITEM(given.values[i], k))->storage);
-    }
-  }
+// Refuses inference tensors, and gives copy-on-write storages memory of their own.
+void prepare_changed(const Call& call, const Given& given) {
+  for_each_changed(call, given, [&](TensorObject* changed) {
+    check(!changed->inference || grad_mode.inference, PyExc_RuntimeError, call.title(),
+          "(): Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+          "normal tensor before doing inplace update.");
+    make_writable(changed->storage);
+  });
 }
 
 void bump_versions(Call& call, const Given& given) {
   for (int k = 0; given.out && k < call.output_count; ++k) {
     if (call.outputs[k].given) ++call.outputs[k].given->storage->version;
   }
-  for_each_changed(call, given, [](Storage* storage) { ++storage->version; });
+  for_each_changed(call, given, [](TensorObject* changed) { ++changed->storage->version; });
 }
 
 // The base's gradient is not defined after such a change.
@@ -277,7 +278,7 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
     Ref<> result = call_dispatch_hook(hook, op, given, record);
     if (result.get() != Py_NotImplemented) return result;
   }
-  if (op.changes_arguments && !grad_mode.inference) refuse_inference_tensors(call);
+  prepare_changed(call, given);
   if (op.returns_self && record && grad_mode.enabled) refuse_unrecorded_view(call, requires_grad);
   const bool recording = has_tape && record && requires_grad && grad_mode.enabled && !(op.tags & tag_nondifferentiable);
   size_t parameters = op.schema.parameters.size();
@@ -301,7 +302,6 @@ Ref<> call_operator(Operator& op, PyObject* const* arguments, Py_ssize_t count, 
   }
   if (op.returns_self) call.outputs[0].given = call[Operator::self_position].tensor;
   if (given.out) take_out(call, given.out = given.freeze(given.out));
-  for_each_changed(call, given, [](Storage* storage) { make_writable(storage); });
   call.first_alone = manner.fast_path && !recording;
   try {
     run(call);

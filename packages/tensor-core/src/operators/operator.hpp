@@ -47,10 +47,10 @@ struct Operator {
   PyObject* allocator;
   PyObject* doc;
   PyObject* dict;
-  Operator* inplace;       // the in-place variant of this operator
-  Operator* functional;    // on an in-place variant: the operator it belongs to
-  PyObject* result_type;   // a structseq type if results are named, else null
-  bool changes_arguments;  // has any Tensor(a!), in-place variants included
+  Operator* inplace;           // the in-place variant of this operator
+  Operator* functional;        // on an in-place variant: the operator it belongs to
+  PyObject* result_type;       // a structseq type if results are named, else null
+  uint32_t changed_arguments;  // bit mask: which are Tensor(a!), those of in-place variants included
   // in-place variants, and operators such as fill_ that return their first Tensor(a!)
   bool returns_self;
   // element i of the result depends only on element i of the inputs, so they may share memory

@@ -64,9 +64,11 @@ Operator* make_operator(Schema schema, const Row& row) {
   op->elementwise = row.rule.elementwise;
   op->exact_out = needs_exact_out(op->schema.name);
   op->out_memory = op->elementwise ? OutMemory::Whole : out_memory_of(op->schema.name);
-  op->changes_arguments = false;
-  for (const Parameter& parameter : op->schema.parameters) op->changes_arguments |= parameter.mutated;
-  op->returns_self = op->changes_arguments && !(row.tags & tag_custom) && op->schema.result_names.size() == 1 &&
+  static_assert(max_arguments <= 32);
+  op->changed_arguments = 0;
+  for (size_t i = 0; i < op->schema.parameters.size(); ++i)
+    op->changed_arguments |= uint32_t{op->schema.parameters[i].mutated} << i;
+  op->returns_self = op->changed_arguments && !(row.tags & tag_custom) && op->schema.result_names.size() == 1 &&
                      op->schema.parameters[Operator::self_position].mutated &&
                      op->schema.parameters[Operator::self_position].type == ParameterType::Tensor;
   by_name()[op->schema.name] = op;

@@ -48,10 +48,11 @@ void populate_hot_path(PyObject* module) {
   init_tensor_methods();
   bool done = init_dtype(module) && init_size(module) && init_memory_format(module) && init_tensor(module) &&
               init_operator(module) && init_fast_path(module) && init_grad_switch(module) &&
-              init_out_arguments(module) && init_random(module);
-  for (PyMethodDef* functions : {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions,
-                                 data_functions, numpy_functions, random_functions, dispatch_hook_functions,
-                                 torch_function_functions, torch_dispatch_functions, record_functions}) {
+              init_gradient_buckets(module) && init_out_arguments(module) && init_random(module);
+  for (PyMethodDef* functions :
+       {dtype_functions, device_functions, grad_functions, gradient_functions, tape_functions, leaf_edge_functions,
+        data_functions, numpy_functions, random_functions, dispatch_hook_functions, torch_function_functions,
+        torch_dispatch_functions, record_functions}) {
     done = done && PyModule_AddFunctions(module, functions) == 0;
   }
   if (!done || !init_torch_function(module) || !init_torch_dispatch(module) || !init_overridable(module) ||

@@ -303,13 +303,8 @@ bool same_layout(const TensorObject& grad, const TensorObject& leaf) {
 
 PyObject* is_exclusive(PyObject* self, PyObject* other) {
   if (!is_tensor(other)) Py_RETURN_FALSE;
-  TensorObject *grad = as_tensor(self), *leaf = as_tensor(other);
-  // Nobody else sees the memory: neither another tensor, nor somebody who holds the base of this
-  // view.
-  bool alone =
-      grad->storage->references == 1 || (grad->storage->references == 2 && grad->base && Py_REFCNT(grad->base) == 1);
-  return PyBool_FromLong(alone && !grad->requires_grad && Py_TYPE(self) == tensor_type && grad->dtype == leaf->dtype &&
-                         grad->sizes == leaf->sizes && grad->device() == leaf->device() && same_layout(*grad, *leaf));
+  const TensorObject &grad = *as_tensor(self), &leaf = *as_tensor(other);
+  return PyBool_FromLong(is_gradient_for(grad, leaf) && is_exclusive_for(grad, leaf));
 }
 
 PyObject* bump_history(PyObject* self, PyObject*) {
@@ -419,6 +414,19 @@ PyObject* set_inference_mode(PyObject*, PyObject* value) {
 }
 
 }  // namespace
+
+bool is_gradient_for(const TensorObject& grad, const TensorObject& leaf) {
+  return Py_TYPE(&grad) == tensor_type && !grad.requires_grad && grad.dtype == leaf.dtype && grad.sizes == leaf.sizes &&
+         grad.device() == leaf.device();
+}
+
+bool is_exclusive_for(const TensorObject& grad, const TensorObject& leaf) {
+  // Nobody else sees the memory: neither another tensor, nor somebody who holds the base of this
+  // view.
+  const bool alone =
+      grad.storage->references == 1 || (grad.storage->references == 2 && grad.base && Py_REFCNT(grad.base) == 1);
+  return alone && same_layout(grad, leaf);
+}
 
 PyObject* tensor_edge(PyObject* self) {
   return guarded<>(failure, [&]() -> PyObject* {

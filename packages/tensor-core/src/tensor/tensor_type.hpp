@@ -38,9 +38,16 @@ void set_autograd_loader(PyObject* load);
 extern PyMethodDef grad_functions[];
 // The edge along which a tensor's gradient flows (Tensor._edge): new reference.
 PyObject* tensor_edge(PyObject* self);
-extern PyMethodDef tape_functions[];      // tape/tape_nodes.cpp
-extern PyMethodDef gradient_functions[];  // tape/module_parameters.cpp
-bool init_grad_switch(PyObject* module);  // tape/grad_mode.cpp
+// Whether a tensor is a plain gradient of a leaf: of its dtype, shape and device, not recorded.
+bool is_gradient_for(const TensorObject& grad, const TensorObject& leaf);
+// Whether such a gradient may become the leaf's without a copy: nobody else sees its memory, and it
+// is laid out like the leaf. The caller counts the references to the gradient itself.
+bool is_exclusive_for(const TensorObject& grad, const TensorObject& leaf);
+extern PyMethodDef tape_functions[];           // tape/tape_nodes.cpp
+extern PyMethodDef leaf_edge_functions[];      // tape/leaf_edges.cpp
+extern PyMethodDef gradient_functions[];       // tape/module_parameters.cpp
+bool init_grad_switch(PyObject* module);       // tape/grad_mode.cpp
+bool init_gradient_buckets(PyObject* module);  // tape/gradient_buckets.cpp
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int operation);
 

@@ -195,3 +195,21 @@ def test_a_decorated_class_is_made_within_the_mode(mode):
 
     assert not Model().recorded
     assert Model().forward()
+
+
+def test_a_change_that_fails_is_not_counted():
+    x = c.ones(2)
+    with pytest.raises(RuntimeError):
+        x.add_(c.ones(3))
+    assert x._version == 0
+    x.add_(1)
+    assert x._version == 1
+
+
+def test_inference_tensors_are_changed_in_their_mode_only():
+    with c.inference_mode():
+        made = c.ones(2)
+        made.add_(1)
+    with pytest.raises(RuntimeError, match=r"add_\(\): Inplace update to inference tensor"):
+        made.add_(1)
+    assert made.tolist() == [2.0, 2.0]

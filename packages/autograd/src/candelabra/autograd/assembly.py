@@ -11,6 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import candelabra
+from candelabra import _C
 
 from .leaves import computes_operators, zeros_for
 from .node import Node
@@ -54,6 +55,9 @@ class PartNode(Node):
 
     def backward(self, grad: Tensor, _edges: Any) -> tuple[Tensor]:
         return (self.place(grad),)
+
+
+_C.set_edge_slot(PartNode, "_edge", False)
 
 
 class Assembly:

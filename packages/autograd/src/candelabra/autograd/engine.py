@@ -24,6 +24,8 @@ from .node import AccumulateGrad, Edge, Node
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from .hooks import LeafHooks
+
 
 class _Census:
     """A pseudo-node, queued before all others when a gradient reaches a leaf with hooks.
@@ -175,15 +177,19 @@ class Walk:
         captured = captures is not None
         if captures is not None and id(leaf) not in captures:
             return
-        if not captured and leaf._hooks is None:
+        of_leaf = leaf._hooks
+        if not captured and of_leaf is None:
             if node is None:
                 take_gradient(leaf, grad, self.create_graph, held)
             else:
                 take_part(leaf, node, grad, self.create_graph)
             return
-        if not captured and node is None and self._is_last_edge(leaf):
+        if not captured and node is None and self._is_last_edge(leaf, of_leaf):
+            slots = of_leaf.slots
+            if len(slots) == 1 and not of_leaf.accumulated and not self.create_graph and slots[0].take(grad, held):
+                return
             take_gradient(leaf, grad, self.create_graph, held)
-            call_accumulated_hooks(leaf, leaf._hooks)
+            call_accumulated_hooks(leaf, of_leaf)
             return
         late = self.late.get(id(leaf))
         if late is not None:
@@ -199,17 +205,16 @@ class Walk:
             first = None
             self.arrived(leaf)
 
-    def _is_last_edge(self, leaf: Tensor) -> bool:
-        """Return whether the only edge to a leaf with post-accumulate hooks is traversed now, and
-        note it.
+    def _is_last_edge(self, leaf: Tensor, of_leaf: LeafHooks) -> bool:
+        """Return whether the only edge to a leaf with post-accumulate hooks or slots is traversed
+        now, and note it.
         """
-        expected = self.expected
-        if expected is None or expected.get(id(leaf)) != 1 or id(leaf) in self.late:
+        expected, key = self.expected, id(leaf)
+        if expected is None or expected.get(key) != 1 or key in self.late:
             return False
-        of_leaf = leaf._hooks
         if of_leaf.tensor or of_leaf.active_node() is not None:
             return False
-        expected[id(leaf)] = 0
+        expected[key] = 0
         return True
 
     def _joined(self, old: Any, grad: Tensor, node: PartNode | None) -> Any:
@@ -236,22 +241,7 @@ class Walk:
 
         Leaves without remaining edges are finished at once.
         """
-        expected: dict[int, int] = {}
-        seen = set()
-        stack = [waiting[0] for waiting in self.pending.values()]
-        while stack:
-            node = stack.pop()
-            if node._sequence in seen:
-                continue
-            seen.add(node._sequence)
-            for edge in node.all_edges():
-                if isinstance(edge, Tensor):
-                    if edge._hooks is not None:
-                        expected[id(edge)] = expected.get(id(edge), 0) + 1
-                else:
-                    following = _node_of(edge)
-                    if following is not None and following._sequence not in seen:
-                        stack.append(following)
+        expected = _C.count_leaf_edges([waiting[0] for waiting in self.pending.values()])
         self.expected = expected
         for key in [key for key in self.late if not expected.get(key)]:
             self._finish_leaf(*self.late.pop(key))
@@ -508,9 +498,12 @@ def walk_back(
     retain_graph: bool,
     create_graph: bool,
     inputs: Sequence[Any] | None = None,
-    accumulates: bool = False,
+    accumulate: Callable[[list[Tensor | None]], None] | None = None,
 ) -> list[Tensor | None] | None:
     """Run a backward pass from `roots`, pairs of an edge and its incoming gradient.
+
+    With `inputs`, `accumulate` is called with their gradients while the pass still runs, so that
+    hooks can queue callbacks.
 
     Returns
     -------
@@ -519,7 +512,7 @@ def walk_back(
         case gradients are accumulated into leaves.
     """
     walk = Walk(not retain_graph, create_graph)
-    walk.accumulates = accumulates
+    walk.accumulates = accumulate is not None
     if inputs is None:
         for edge, grad in roots:
             walk.roots.append(edge)
@@ -528,12 +521,14 @@ def walk_back(
         walk.run()
         return None
     keys = [_key_of(edge_of(one)) for one in inputs]
-    walk.captures = dict.fromkeys(keys)
+    captures = walk.captures = dict.fromkeys(keys)
+    if accumulate is not None:
+        walk.callbacks.append(lambda: accumulate([captures[key] for key in keys]))
     walk.find_needed([edge for edge, _ in roots], {key[0] for key in keys if isinstance(key, tuple)})
     for edge, grad in roots:
         walk.add(edge, grad)
     walk.run()
-    return [walk.captures[key] for key in keys]
+    return [captures[key] for key in keys]
 
 
 def edge_of(place: Any) -> Edge:

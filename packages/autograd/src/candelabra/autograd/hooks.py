@@ -15,6 +15,8 @@ from candelabra import hooks as handles
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from candelabra._C import GradientSlot
+
     from .graph import Restoring
     from .node import AccumulateGrad, Node
 
@@ -84,13 +86,15 @@ def node_hooks(node: Node) -> NodeHooks:
 
 
 class LeafHooks:
-    """The hooks of one leaf, and its AccumulateGrad node."""
+    """The hooks of one leaf, its slots in gradient buckets, and its AccumulateGrad node."""
 
-    __slots__ = ("_accumulate_node", "accumulated", "tensor")
+    __slots__ = ("_accumulate_node", "accumulated", "slots", "tensor")
 
     def __init__(self) -> None:
         self.tensor: Hooks = {}
         self.accumulated: Hooks = {}
+        #: Take the gradient after the hooks have seen it.
+        self.slots: tuple[GradientSlot, ...] = ()
         self._accumulate_node: Any = None
 
     def active_node(self) -> AccumulateGrad | None:
@@ -113,6 +117,12 @@ def leaf_hooks(leaf: Tensor) -> LeafHooks:
     if hooks is None:
         hooks = leaf._hooks = LeafHooks()
     return hooks
+
+
+def add_slot(leaf: Tensor, slot: GradientSlot) -> None:
+    """Let a slot of gradient buckets take the leaf's complete gradients, after all hooks."""
+    hooks = leaf_hooks(leaf)
+    hooks.slots = (*hooks.slots, slot)
 
 
 def hook_name(hook: Hook) -> str:

@@ -95,7 +95,9 @@ def _is_dense(tensor: Tensor) -> bool:
 
 
 def call_accumulated_hooks(leaf: Tensor, of_leaf: Any) -> None:
-    """Call the post-accumulate hooks of a leaf."""
+    """Call the post-accumulate hooks of a leaf, and then its slots."""
     for hook in tuple(of_leaf.accumulated.values()):
         if hook(leaf) is not None:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    for slot in of_leaf.slots:
+        slot.arrive()

@@ -195,6 +195,10 @@ class MultiNode(Node):
         return self._edges
 
 
+_C.set_edge_slot(SingleNode, "_edge", False)
+_C.set_edge_slot(MultiNode, "_edges", True)
+
+
 class AccumulateGrad:
     """PyTorch's view of a leaf in the graph: accumulates gradients into ``variable.grad``.
 

@@ -134,17 +134,25 @@ def backward(
         walk_back(roots, retain, create_graph)
         return
     _check_targets(targets)
-    computed = walk_back(roots, retain, create_graph, targets, accumulates=True)
-    assert computed is not None
-    for target, grad in zip(map(_target_of, targets), computed, strict=True):
-        if grad is not None and target is not None:
-            take_gradient(target, grad, create_graph, 0)
-            of_leaf = target._hooks
-            if of_leaf is not None and target.grad_fn is None:
-                call_accumulated_hooks(target, of_leaf)
-                accumulate = of_leaf.active_node()
-                for hook in () if accumulate is None else tuple(accumulate.after.values()):
-                    call_node_hook(hook, (), (grad,))
+
+    def accumulate(computed: list[Tensor | None]) -> None:
+        for target, grad in zip(map(_target_of, targets), computed, strict=True):
+            if grad is not None and target is not None:
+                _accumulate(target, grad, create_graph)
+
+    walk_back(roots, retain, create_graph, targets, accumulate)
+
+
+def _accumulate(target: Tensor, grad: Tensor, create_graph: bool) -> None:
+    """Accumulate a gradient into a tensor; of a leaf, call what sees the accumulated one."""
+    take_gradient(target, grad, create_graph, 0)
+    of_leaf = target._hooks
+    if of_leaf is None or target.grad_fn is not None:
+        return
+    call_accumulated_hooks(target, of_leaf)
+    accumulate = of_leaf.active_node()
+    for hook in () if accumulate is None else tuple(accumulate.after.values()):
+        call_node_hook(hook, (), (grad,))
 
 
 def _check_targets(targets: tuple[Any, ...]) -> None:

@@ -53,7 +53,7 @@ SEPARATE_BYTES = 512 * 1024
 
 
 class Bucket:
-    """The memory of the gradients of one bucket, and what is missing of them.
+    """The memory of the gradients of one bucket.
 
     Parameters
     ----------
@@ -81,7 +81,6 @@ class Bucket:
         self.views: list[Tensor | None] = [None] * len(indices)
         for number, piece in zip(self.joined, self.flat.split(sizes) if sizes else (), strict=True):
             self.views[number] = piece.view(self.parameters[number].shape)
-        self.missing = len(indices)
         #: The results of the collectives, once they have started.
         self.works: list[Any] = []
 

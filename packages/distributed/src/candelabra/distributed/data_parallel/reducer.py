@@ -7,8 +7,9 @@ from typing import Any
 
 import candelabra
 import candelabra.autograd as _autograd  # noqa: F401
-from candelabra import Tensor
+from candelabra import _C, Tensor
 from candelabra.autograd.engine import queue_callback
+from candelabra.autograd.hooks import add_slot
 
 from ..collectives.reductions import all_reduce, broadcast
 from ..process_group import ProcessGroup
@@ -25,7 +26,8 @@ class Reducer:
 
     A full bucket of gradients is reduced while the backward pass computes the next ones: small ones
     together, in the memory of the bucket, large ones where they are. The end of the backward pass
-    waits for the results.
+    waits for the results. The core takes the gradients to their buckets, and calls `on_start`,
+    `on_full` and `on_repeated`.
 
     Parameters
     ----------
@@ -61,28 +63,21 @@ class Reducer:
         self.is_static = is_static
         self._hook: CommHook | None = None
         self._hook_state: Any = None
-        self._ready_order: list[int] = []
         self._is_rebuilt = finds_unused and not is_static
         self._is_first = True
-        self._expects_backward = False
-        self._is_in_backward = False
-        self._next = 0
-        self._ready = [False] * len(named)
-        #: Gradients of the parameters that one iteration of a static graph did not reach.
+        #: The parameters that this forward pass did not reach, and whether they are marked.
+        self._unused: set[int] = set()
+        self._are_unused_marked = False
+        #: Those that the first iteration of a static graph did not reach.
         self._static_unused: set[int] = set()
-        self._static_counts = [0] * len(named)
-        self._counts = [0] * len(named)
         #: The divisor of the sums, fewer ranks than the group has after some have joined.
         self.divisor = group.size()
-        self.on_rebuild: Callable[[], None] | None = None
         self.buckets: list[Bucket] = []
-        self._places: list[tuple[Bucket, int]] = []
+        self._native = _C.GradientBuckets(self.parameters, self)
         # Autograd nodes are made in the order of the forward pass, so gradients come in reverse.
         self._build(list(reversed(range(len(named)))))
-        self._handles = [
-            parameter.register_post_accumulate_grad_hook(self._hook_of(index))
-            for index, parameter in enumerate(self.parameters)
-        ]
+        for index, parameter in enumerate(self.parameters):
+            add_slot(parameter, self._native.slot(index))
 
     # ---- buckets
 
@@ -90,10 +85,13 @@ class Reducer:
         assigned = assign(self.parameters, order, self._limit, min(FIRST_BUCKET_BYTES, self._limit))
         is_joined = self._are_views or self._hook is not None
         self.buckets = [Bucket(indices, self.parameters, is_joined) for indices in assigned]
-        places: dict[int, tuple[Bucket, int]] = {}
-        for bucket in self.buckets:
-            places.update({index: (bucket, place) for place, index in enumerate(bucket.indices)})
-        self._places = [places[index] for index in range(len(self.parameters))]
+        numbers = [0] * len(self.parameters)
+        views: list[Tensor | None] = [None] * len(self.parameters)
+        for number, bucket in enumerate(self.buckets):
+            for place, index in enumerate(bucket.indices):
+                numbers[index] = number
+                views[index] = bucket.views[place]
+        self._native.assign(numbers, views, self._are_views)
 
     def rebuild(self) -> bool:
         """Order the buckets once as the gradients came on rank 0. All ranks must call it.
@@ -103,10 +101,13 @@ class Reducer:
         bool
             Whether the buckets were built again.
         """
-        if self._is_rebuilt or len(self._ready_order) != len(self.parameters):
+        if self._is_rebuilt:
+            return False
+        arrived = self._native.order
+        if len(arrived) != len(self.parameters):
             return False
         self._is_rebuilt = True
-        order = candelabra.tensor(self._ready_order, dtype=candelabra.int64)
+        order = candelabra.tensor(arrived, dtype=candelabra.int64)
         where = self.group.host_or_only_device()
         order = order.to(where)
         broadcast(order, group=self.group, group_src=0)
@@ -142,10 +143,11 @@ class Reducer:
         RuntimeError
             Names them.
         """
-        if not self._expects_backward or not any(self._ready):
+        if not self._native.is_expecting:
             return
-        missing = [name for name, is_ready in zip(self.names, self._ready, strict=True) if not is_ready]
-        if not missing:
+        ready = set(self._native.order)
+        missing = [name for index, name in enumerate(self.names) if index not in ready]
+        if not ready or not missing:
             return
         raise RuntimeError(
             "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates "
@@ -158,83 +160,41 @@ class Reducer:
 
     def prepare(self, unused: Iterable[int]) -> None:
         """Expect a backward pass, without gradients of some parameters."""
-        self._expects_backward = True
-        self._next = 0
-        self._ready = [False] * len(self.parameters)
-        self._counts = list(self._static_counts)
         for bucket in self.buckets:
-            bucket.missing = len(bucket.indices)
             bucket.forget()
-        if not self._is_rebuilt:
-            self._ready_order = []
         self._unused = set(unused) | self._static_unused
-        self._are_unused_ready = False
+        self._are_unused_marked = False
+        # The end of a static graph's first pass reduces, when it is known what the graph has.
+        self._native.expect(self.is_static and self._is_first)
 
     def pause(self) -> None:
         """Let gradients accumulate: the next backward pass reduces none."""
-        self._expects_backward = False
+        self._native.pause()
 
-    def _hook_of(self, index: int) -> Callable[[Tensor], None]:
-        def on_gradient(parameter: Tensor) -> None:
-            if not self._expects_backward:
-                return
-            if not self._is_in_backward:
-                self._start_backward()
-            if self.is_static and self._is_first:
-                self._static_counts[index] += 1
-                return  # the end of the pass reduces, when it is known what the graph has
-            if self.is_static and self._counts[index] > 1:
-                self._counts[index] -= 1
-                return
-            self._take(index, parameter)
-
-        return on_gradient
-
-    def _start_backward(self) -> None:
-        self._is_in_backward = True
+    def on_start(self) -> None:
+        """Note the first gradient of a backward pass."""
         queue_callback(self._finish)
-        for index in self._unused:
-            self._take(index, self.parameters[index])
+        if not self._are_unused_marked:
+            self._are_unused_marked = True
+            self._native.mark(tuple(self._unused))
 
-    def _take(self, index: int, parameter: Tensor) -> None:
-        """Note that a parameter's gradient is there, and start the collectives of full buckets."""
-        if self._ready[index]:
-            raise RuntimeError(
-                f"Expected to mark a variable ready only once: the parameter {self.names[index]} got a gradient twice. "
-                "It is used in several backward passes of one iteration, or by a reentrant checkpoint; "
-                "static_graph=True allows that"
-            )
-        self._ready[index] = True
-        if not self._is_rebuilt:
-            self._ready_order.append(index)
-        bucket = self._places[index][0]
-        bucket.missing -= 1
-        if not bucket.missing:
-            self._launch()
+    def on_repeated(self, index: int) -> None:
+        """Refuse a gradient that was there already."""
+        raise RuntimeError(
+            f"Expected to mark a variable ready only once: the parameter {self.names[index]} got a gradient twice. "
+            "It is used in several backward passes of one iteration, or by a reentrant checkpoint; "
+            "static_graph=True allows that"
+        )
 
-    def _launch(self) -> None:
-        """Start the collectives of full buckets, in the order of the buckets, equal on all
-        ranks.
-        """
-        while self._next < len(self.buckets) and not self.buckets[self._next].missing:
-            bucket = self.buckets[self._next]
-            self._next += 1
-            with candelabra.no_grad():
-                self._fill(bucket)
-            self._start(bucket, self._next == len(self.buckets))
+    def on_full(self, number: int) -> None:
+        """Start the collectives of a full bucket. Their order is equal on all ranks."""
+        bucket = self.buckets[number]
+        with candelabra.no_grad():
+            self._fill(bucket)
+        self._start(number)
 
     def _fill(self, bucket: Bucket) -> None:
-        """Copy gradients into the bucket, or take them as they are, for their division, too."""
-        for number in bucket.joined:
-            parameter, view = bucket.parameters[number], bucket.views[number]
-            grad = parameter.grad
-            assert view is not None
-            if grad is None:
-                view.zero_()
-            elif grad.data_ptr() != view.data_ptr():
-                view.copy_(grad)
-                if self._are_views:
-                    parameter.grad = view
+        """Take the gradients that are reduced where they are, and divide all that have to be."""
         for number in bucket.separate:
             parameter = bucket.parameters[number]
             grad = parameter.grad
@@ -252,9 +212,10 @@ class Reducer:
         """Return whether the collective computes the mean. In float16 a sum might overflow."""
         return self.divisor == self.group.size() and bucket.parameters[0].dtype is not candelabra.float16
 
-    def _start(self, bucket: Bucket, is_last: bool) -> None:
+    def _start(self, number: int) -> None:
+        bucket = self.buckets[number]
         if self._hook is not None:
-            given = GradBucket(self._next - 1, bucket.flat, bucket.parameters, is_last)
+            given = GradBucket(number, bucket.flat, bucket.parameters, number == len(self.buckets) - 1)
             bucket.works = [self._hook(self._hook_state, given)]
             return
         op = ReduceOp.AVG if self._engine_divides(bucket) else ReduceOp.SUM
@@ -262,31 +223,32 @@ class Reducer:
 
     def _finish(self) -> None:
         """Wait for the collectives at the end of the backward pass, and write the gradients."""
-        self._is_in_backward = False
         if self.is_static and self._is_first:
-            self._static_unused = {index for index, count in enumerate(self._static_counts) if not count}
-            for index in reversed(range(len(self.parameters))):
-                self._take(index, self.parameters[index])
-        if self._next < len(self.buckets):
+            self._static_unused = {index for index, count in enumerate(self._native.uses) if not count}
+            self._native.mark(range(len(self.parameters) - 1, -1, -1))
+        if not self._native.end():
             return  # parameters without a gradient: the next forward pass names them
         used = self._used_anywhere()
         for bucket in self.buckets:
             self._complete(bucket)
-        for index, parameter in enumerate(self.parameters):
-            bucket, place = self._places[index]
-            if parameter.grad is None and (used is None or not used[index]):
-                continue
-            view = bucket.views[place]
-            assert view is not None
-            if parameter.grad is None:
-                parameter.grad = view.clone() if place in bucket.joined and not self._are_views else view
-            elif parameter.grad.data_ptr() != view.data_ptr():
-                with candelabra.no_grad():
-                    parameter.grad.copy_(view)
-        for bucket in self.buckets:
-            bucket.forget()
+        self._native.write_back(used)
+        with candelabra.no_grad():
+            for bucket in self.buckets:
+                self._write_separate(bucket, used)
+                bucket.forget()
         self._is_first = False
-        self._expects_backward = False
+        self._native.pause()
+
+    def _write_separate(self, bucket: Bucket, used: list[bool] | None) -> None:
+        """Make the results of gradients that are reduced where they are the gradients."""
+        for place in bucket.separate:
+            parameter, view = bucket.parameters[place], bucket.views[place]
+            assert view is not None
+            if parameter.grad is not None:
+                if parameter.grad.data_ptr() != view.data_ptr():
+                    parameter.grad.copy_(view)
+            elif used is not None and used[bucket.indices[place]]:
+                parameter.grad = view
 
     def _complete(self, bucket: Bucket) -> None:
         for work in bucket.works:
@@ -321,13 +283,12 @@ class Reducer:
         averages become the gradients if `keeps_gradients`.
         """
         self.prepare(())
-        for number, bucket in enumerate(self.buckets, 1):
-            self._next = number
+        for number, bucket in enumerate(self.buckets):
             bucket.flat.zero_()
             for place in bucket.separate:
                 parameter = bucket.parameters[place]
                 bucket.views[place] = candelabra.zeros(parameter.shape, dtype=parameter.dtype, device=parameter.device)
-            self._start(bucket, number == len(self.buckets))
+            self._start(number)
         if self.finds_unused or self.is_static:
             self._anywhere([0] * len(self.parameters))
         for bucket in self.buckets:
@@ -336,12 +297,7 @@ class Reducer:
                 if keeps_gradients and view is not None:
                     parameter.grad = view if self._are_views else view.clone()
             bucket.forget()
-        self._expects_backward = False
-
-    def close(self) -> None:
-        """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
+        self._native.pause()
 
 
 def _can_be_reduced(grad: Tensor) -> bool:

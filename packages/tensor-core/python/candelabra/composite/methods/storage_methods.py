@@ -287,6 +287,16 @@ def _write_file(self: Storage, f: Any, is_real_file: bool, save_size: bool, elem
     f.write(self.tobytes())
 
 
+def _shared_file(self: Storage, method: str, attribute: str, otherwise: str) -> Any:
+    """Move the memory to shared memory; return an attribute of its file, which not all files have."""
+    if self.device.type != "cpu":
+        raise RuntimeError(f"{method}: only available on CPU")
+    found = getattr(_C.storage_owner(self.share_memory_()), attribute, None)
+    if found is None:
+        raise RuntimeError(f"{method}cpu_: the memory lies in {otherwise}")
+    return found
+
+
 @_method
 def _share_fd_cpu_(self: Storage) -> tuple[int, int]:
     """Move the memory to shared memory; return the descriptor of its file, and the size in bytes.
@@ -297,11 +307,7 @@ def _share_fd_cpu_(self: Storage) -> tuple[int, int]:
         If the memory is not the CPU's, or its file has a name: with the sharing strategy
         ``"file_system"``.
     """
-    if self.device.type != "cpu":
-        raise RuntimeError("_share_fd_: only available on CPU")
-    descriptor = getattr(_C.storage_owner(self.share_memory_()), "descriptor", None)
-    if descriptor is None:
-        raise RuntimeError("_share_fd_cpu_: the memory lies in a file with a name: it has no descriptor")
+    descriptor: int = _shared_file(self, "_share_fd_", "descriptor", "a file with a name: it has no descriptor")
     return descriptor, self.nbytes()
 
 
@@ -316,11 +322,7 @@ def _share_filename_cpu_(self: Storage) -> tuple[bytes, bytes, int]:
         If the memory is not the CPU's, or its file has no name: with the sharing strategy
         ``"file_descriptor"``.
     """
-    if self.device.type != "cpu":
-        raise RuntimeError("_share_filename_: only available on CPU")
-    path = getattr(_C.storage_owner(self.share_memory_()), "path", None)
-    if path is None:
-        raise RuntimeError("_share_filename_cpu_: the memory lies in a file without a name")
+    path: str = _shared_file(self, "_share_filename_", "path", "a file without a name")
     return b"", path.encode(), self.nbytes()
 
 
