@@ -22,6 +22,14 @@ int64_t nanoseconds() {
 
 }  // namespace
 
+RunningKernel::RunningKernel(cb_call* call) : call_(call), slot_(&current), outer_(*slot_) {
+  *slot_ = this;
+}
+
+RunningKernel::~RunningKernel() {
+  *slot_ = outer_;
+}
+
 bool RunningKernel::is_to_end() {
   constexpr int64_t shortest = 20'000'000, longest = 500'000'000;
   if (slot_ == &current) {

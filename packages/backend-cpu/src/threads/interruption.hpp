@@ -21,10 +21,8 @@ extern constinit thread_local RunningKernel* current;
 // The call of a kernel, on the stack of the thread that the core has called.
 class RunningKernel {
  public:
-  explicit RunningKernel(cb_call* call) : call_(call), slot_(&interruption_detail::current), outer_(*slot_) {
-    *slot_ = this;
-  }
-  ~RunningKernel() { *slot_ = outer_; }
+  explicit RunningKernel(cb_call* call);
+  ~RunningKernel();
   RunningKernel(const RunningKernel&) = delete;
   RunningKernel& operator=(const RunningKernel&) = delete;
 

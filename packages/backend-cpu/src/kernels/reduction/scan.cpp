@@ -495,7 +495,12 @@ void logcumsumexp_of(const cb_tensor& in, cb_tensor& out, int dim) {
         const T* from = data<T>(in) + at[1] + i * slices.strides[1][0];
         T* to = data<T>(out) + at[0] + i * slices.strides[0][0];
         RunningLog<T> running;
-        for (int64_t k = 0; k < n; ++k) to[k * out_stride] = running.next(from[k * in_stride]);
+        constexpr int64_t between_polls = int64_t{1} << 18;
+        for (int64_t first = 0; first < n; first += between_polls) {
+          poll_interruption();
+          for (int64_t k = first; k < std::min(n, first + between_polls); ++k)
+            to[k * out_stride] = running.next(from[k * in_stride]);
+        }
       }
     });
   });
