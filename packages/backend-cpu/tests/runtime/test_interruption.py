@@ -20,11 +20,13 @@ c.manual_seed(0)
 
 # Expressions and the tensors that they need; each takes a second or so on one thread.
 LONG = {
-    "sum": ("", "c.ones(1).expand(10**10).sum()"),
-    "sum_of_columns": ("", "c.ones(4, 1).expand(4, 3 * 10**9).sum(1)"),
-    "elementwise": ("x = c.rand(8_000_000, dtype=c.float64) + 1", "c.special.zeta(x, x)"),
+    # Rows that overlap, so that many elements need little memory.
+    "sum": ("x = c.ones(300_000).as_strided((100_000, 150_000), (1, 1))", "x.sum()"),
+    "sum_of_long_rows": ("x = c.ones(10**7).as_strided((1000, 9_990_000), (1, 1))", "x.sum(1)"),
+    "sum_of_columns": ("x = c.ones(300_000).as_strided((100_000, 150_000), (1, 1))", "x.sum(0)"),
+    "elementwise": ("x = c.rand(40_000_000, dtype=c.float64) + 1", "c.special.zeta(x, x)"),
     "sort": ("x = c.rand(12_000_000)", "c.sort(x)"),
-    "sort_of_rows": ("x = c.rand(40, 300_000)", "c.sort(x, 1)"),
+    "sort_of_rows": ("x = c.rand(120, 300_000)", "c.sort(x, 1)"),
     "cumsum": ("x = c.ones(1).expand(400_000_000)", "c.cumsum(x, 0, dtype=c.uint8)"),
     "logcumsumexp": ("x = c.rand(40_000_000)", "c.logcumsumexp(x, 0)"),
     "convolution": (
