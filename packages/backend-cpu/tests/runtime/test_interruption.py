@@ -112,7 +112,7 @@ def look(*_):  # computes, too, with a team of threads and with a library
     x = c.arange(200_000.0)
     y = c.ones(300, 300) @ c.ones(300, 300)
     seen.append((c.sqrt(x * x)[-1].item(), y[5, 7].item()))
-x = c.rand(4_000_000, dtype=c.float64) + 1
+x = c.rand(30_000_000, dtype=c.float64) + 1
 expected = c.special.zeta(x, x)
 signal.signal(signal.SIGPROF, look)
 signal.setitimer(signal.ITIMER_PROF, 0.1, 0.1)
@@ -131,7 +131,7 @@ def test_a_handler_that_returns_lets_the_kernel_go_on(threads: int) -> None:
 
 OTHER_THREAD = """
 # Handlers run on the main thread: kernels of others go on, and give the bits they give alone.
-x = c.rand(4_000_000, dtype=c.float64) + 1
+x = c.rand(30_000_000, dtype=c.float64) + 1
 expected = c.special.zeta(x, x)
 results = []
 thread = threading.Thread(target=lambda: results.append(c.special.zeta(x, x)))
