@@ -718,6 +718,27 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def tape(session: nox.Session) -> None:
+    """Compare the gradients of 10,000 random programs with finite differences."""
+    install(session, TEST_PACKAGES["autograd"], *TEST_NEEDS)
+    test = PACKAGES / "autograd" / "tests" / "test_random_programs.py"
+    for seed in range(1, 6):
+        numbers = {"CANDELABRA_TAPE_PROGRAMS": "2000", "CANDELABRA_TAPE_SEED": str(seed)}
+        session.run("python", "-m", "pytest", "-q", str(test), "-k", "random_programs", *session.posargs, env=numbers)
+
+
+@nox.session
+def kills(session: nox.Session) -> None:
+    """Kill a Trainer's run 100 times, alone and with workers: it resumes to the same bits."""
+    install(session, TEST_PACKAGES["utils"], *TEST_NEEDS)
+    test = PACKAGES / "utils" / "tests" / "test_trainer_resume.py"
+    session.run(
+        "python", "-m", "pytest", "-q", str(test), "-k", "again_and_again", *session.posargs,
+        env={"CANDELABRA_TRAINER_KILLS": "100"},
+    )  # fmt: skip
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/. The tutorials run."""
     install(session, ALL, *DOCS_NEEDS)

@@ -19,6 +19,7 @@
 #include "memory/nontemporal.hpp"
 #include "simd/denormals.hpp"
 #include "threads/parallel.hpp"
+#include "vendor/lapack_interruption.hpp"
 #include "vendor/packed_weights.hpp"
 
 namespace candelabra::cpu {
@@ -100,6 +101,7 @@ int32_t initialize() {
     // malformed environment variables fail here
     cached_bytes_allowed(), kept_bytes_allowed(), check_streaming_choice();
     set_thread_count(default_thread_count());
+    watch_lapack();
     // The core reports a fork to the child only if it went through Python. pthread_atfork covers
     // the others.
     static const int registered = pthread_atfork(

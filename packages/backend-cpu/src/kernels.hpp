@@ -7,6 +7,7 @@
 #pragma once
 
 #include "candelabra/kernel.hpp"
+#include "threads/interruption.hpp"
 
 namespace candelabra::cpu {
 
@@ -17,6 +18,16 @@ using kernel::is_contiguous;
 using kernel::not_implemented;
 using kernel::report_exception;
 using kernel::same_sizes;
-using KernelTable = kernel::KernelTable<Call, kernel::Guarded>;
+
+// The C entry point of a kernel, whose loops can be interrupted.
+template <void (*Kernel)(Call&)>
+struct Interruptible {
+  static int32_t run(cb_call* raw) noexcept {
+    const RunningKernel running(raw);
+    return kernel::Guarded<Kernel>::run(raw);
+  }
+};
+
+using KernelTable = kernel::KernelTable<Call, Interruptible>;
 
 }  // namespace candelabra::cpu

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import candelabra as c
@@ -116,3 +117,56 @@ def what_there_is() -> tuple[int, int]:
     names.sweep()
     names.forget_lost_names()
     return len(links()), len(named_files())
+
+
+def receive_all(queue: Any, ready: Any) -> None:
+    """Receive objects until no process is left that could send."""
+    ready.release()
+    try:
+        while True:
+            queue.get()
+    except EOFError:
+        os.write(1, b"end ")
+    try:
+        queue.put(1)
+    except BrokenPipeError:
+        os.write(1, b"refused ")
+
+
+def send_later(queue: Any, ready: Any, go: str) -> None:
+    """Put an object once a file is there."""
+    ready.release()
+    while not Path(go).exists():
+        time.sleep(0.01)
+    queue.put(c.ones(3))
+
+
+def receive_one(queue: Any, ready: Any, go: str) -> None:
+    """Receive an object that is sent after the parent is gone and this process has waited."""
+    ready.release()
+    try:
+        queue.get(timeout=1.5)
+    except Empty:
+        Path(go).touch()
+    os.write(1, str(queue.get().tolist()).encode())
+    try:
+        queue.get()
+    except EOFError:
+        os.write(1, b" end")
+
+
+def be_killed_with_receivers(method: str, kind: str, go: str) -> None:
+    """Start processes that hold both ends of a queue, and be killed."""
+    ctx = mp.get_context(method)
+    queue, ready = getattr(ctx, kind)(), ctx.Semaphore(0)
+    if go:
+        started = [ctx.Process(target=each, args=(queue, ready, go)) for each in (receive_one, send_later)]
+    else:
+        started = [ctx.Process(target=receive_all, args=(queue, ready)) for _ in range(3)]
+    for each in started:
+        each.start()
+    if not go:
+        queue.put(c.ones(2))
+    for _ in started:
+        ready.acquire()
+    be_killed(0)

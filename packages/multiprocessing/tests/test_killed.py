@@ -84,6 +84,34 @@ def test_a_queue_outlives_who_is_killed_reading_it():
     assert process.exitcode == 0
 
 
+def orphans_say(method: str, kind: str, go: str = "") -> str:
+    """What the children of a killed process write; returns when all of them have ended."""
+    code = f"import processes; processes.be_killed_with_receivers({method!r}, {kind!r}, {go!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=os.path.dirname(__file__), capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("fork", "Queue"),
+        ("fork", "SimpleQueue"),
+        ("fork", "JoinableQueue"),
+        ("spawn", "Queue"),
+        ("forkserver", "Queue"),
+    ],
+)
+def test_receivers_end_when_their_parent_was_killed(method, kind):
+    assert sorted(orphans_say(method, kind).split()) == ["end"] * 3 + ["refused"] * 3
+
+
+def test_receivers_wait_for_senders_that_outlive_the_parent(tmp_path):
+    assert orphans_say("fork", "Queue", str(tmp_path / "go")) == "[1.0, 1.0, 1.0] end"
+
+
 WAYS_TO_WAIT = {
     "apply": lambda pool: pool.apply(processes.be_killed, (0,)),
     "map": lambda pool: pool.map(processes.be_killed, [0]),

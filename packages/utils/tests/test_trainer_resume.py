@@ -24,6 +24,8 @@ from candelabra.utils.data import DataLoader
 from candelabra.utils.trainer import Checkpoints, EarlyStopping, Place, random_states, set_random_states
 
 PROGRAM = Path(training_runs.__file__)
+#: How often a run is killed; `nox -s kills` kills 100 times.
+KILLS = int(os.environ.get("CANDELABRA_TRAINER_KILLS", "3"))
 FORKED = pytest.mark.host_only("worker processes are forked, which the runtime of a device does not survive")
 ELSEWHERE = pytest.mark.host_only(
     "a process of its own, which computes on the CPU, is stopped and compared with this one"
@@ -124,18 +126,11 @@ def test_state_of_early_stopping_is_kept(tmp_path):
     assert trainer.stopped == "eval_loss was not better for 4 evaluations"
 
 
-def environment():
-    # Fix the GEMM library: autotuning may pick another one in each process, which changes rounding.
-    return os.environ | {
-        "CANDELABRA_CPU_GEMM": "mkl",
-        "PYTHONPATH": os.pathsep.join([str(PROGRAM.parent), *filter(None, [os.environ.get("PYTHONPATH")])]),
-    }
-
-
 def start(folder, kind):
-    return subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(folder), kind], env=environment(), stderr=subprocess.PIPE
-    )
+    # With default settings, but without the choices of library that this machine has stored.
+    path = os.pathsep.join([str(PROGRAM.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = os.environ | {"CANDELABRA_CACHE_DIR": str(folder.parent / "cache"), "PYTHONPATH": path}
+    return subprocess.Popen([sys.executable, str(PROGRAM), str(folder), kind], env=env, stderr=subprocess.PIPE)
 
 
 def finish(process):
@@ -143,36 +138,46 @@ def finish(process):
     assert process.returncode == 0, errors.decode()
 
 
-@ELSEWHERE
-@pytest.mark.parametrize("kind", ["noisy", "workers"])
-def test_killed_again_and_again(tmp_path, kind):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    for folder in (whole, parts):
-        folder.mkdir()
-    finish(start(whole, kind))
-    chance = random.Random(3)
-    kills = 0
-    while not (parts / "done.candelabra").exists():
-        process = start(parts, kind)
+def run_with_kills(folder, kind, kills, chance):
+    """Run to the end, with at most so many kills; return how many there were."""
+    done = 0
+    while not (folder / "done.candelabra").exists():
+        process = start(folder, kind)
         # Wait until it trains. Then kill it at a random moment, while it computes, evaluates or
         # writes.
-        seen = newest(parts)
+        seen = newest(folder)
         deadline = time.monotonic() + 120
-        while process.poll() is None and newest(parts) == seen and time.monotonic() < deadline:
+        while process.poll() is None and newest(folder) == seen and time.monotonic() < deadline:
             time.sleep(0.005)
-        if kills < 4 and process.poll() is None:
+        if done < kills and process.poll() is None:
             time.sleep(chance.random() * 0.02)
             process.kill()
             process.communicate()
-            kills += 1
-            for path in Checkpoints(parts).paths():
+            done += 1
+            for path in Checkpoints(folder).paths():
                 assert candelabra.load(path)["format"] == "candelabra.trainer"
         else:
             finish(process)
-    assert kills >= 2
-    assert candelabra.load(parts / "done.candelabra") == candelabra.load(whole / "done.candelabra")
-    assert (parts / "log.csv").read_text() == (whole / "log.csv").read_text()
-    assert not list(parts.glob("*.part"))
+    return done
+
+
+@ELSEWHERE
+@pytest.mark.parametrize("kind", ["noisy", "workers"])
+def test_killed_again_and_again(tmp_path, kind):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    finish(start(whole, kind))
+    chance = random.Random(3)
+    killed = 0
+    while killed < KILLS:
+        parts = tmp_path / f"parts{killed}"
+        parts.mkdir()
+        kills = run_with_kills(parts, kind, min(KILLS - killed, 8), chance)
+        assert kills >= 1
+        killed += kills
+        assert candelabra.load(parts / "done.candelabra") == candelabra.load(whole / "done.candelabra")
+        assert (parts / "log.csv").read_text() == (whole / "log.csv").read_text()
+        assert not list(parts.glob("*.part"))
 
 
 def newest(folder):

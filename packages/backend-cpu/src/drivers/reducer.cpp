@@ -8,6 +8,7 @@
 #include "drivers/iterate.hpp"
 #include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
+#include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -19,8 +20,9 @@ namespace {
 constexpr int64_t loaded_columns = 256, loaded_rows = 32;
 // Values of one result that cost less than a call of blocks().
 constexpr int64_t few_values = 16;
-constexpr int64_t chunk_elements = 65536;  // elements per task if one result has many
-constexpr int64_t half_page = 2048;        // bytes
+constexpr int64_t chunk_elements = 65536;            // elements per task if one result has many
+constexpr int64_t half_page = 2048;                  // bytes
+constexpr int64_t poll_elements = int64_t{1} << 22;  // of one result, between two polls
 
 struct Plan {
   Geometry<2> kept;     // one element per result; operands: the input and the output
@@ -125,8 +127,10 @@ class Reducer {
 
   // Accumulates n contiguous values.
   void accumulate_values(std::byte* result, const char* values, int64_t n, int64_t first) const {
-    for (int64_t i = 0; i < n; i += block_length)
+    for (int64_t i = 0; i < n; i += block_length) {
+      if (i % poll_elements == 0 && i > 0) poll_interruption();
       steps_.blocks(result, 1, values + i * steps_.value_size, 0, std::min(block_length, n - i), first + i);
+    }
   }
 
   // Accumulates elements [begin, end) of the result whose input begins at `offset`.
@@ -140,6 +144,7 @@ class Reducer {
       } else {
         alignas(64) std::byte buffer[block_length * largest_value];
         for (int64_t i = 0; i < n; i += block_length) {
+          if (i % poll_elements == 0 && i > 0) poll_interruption();
           int64_t count = std::min(block_length, n - i);
           load_(from + i * stride * source_.itemsize, stride, count, buffer, source_.context);
           steps_.blocks(result, 1, buffer, 0, count, first + i);
@@ -302,6 +307,7 @@ class Reducer {
       parallel_for(units, grain_for(width * (plan_.length + 1)), [&](int64_t begin, int64_t end) {
         alignas(64) std::byte results[tile_columns * largest_partial];
         for (int64_t unit = begin; unit < end; ++unit) {
+          poll_interruption();
           accumulate(results, unit, 0);
           finish(results, unit);
         }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "candelabra/float_index.hpp"
 #include "gemm/amx/bf16x3_gemm.hpp"
 #include "gemm/autotune.hpp"
 #include "gemm/gemm_onednn.hpp"
@@ -15,6 +16,7 @@
 #include "gemm/threaded_gemm.hpp"
 #include "kernels.hpp"
 #include "memory/allocator.hpp"
+#include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
 #include "vendor/primitive_cache.hpp"
 
@@ -258,10 +260,7 @@ bool is_faster_widened(const HalfGemm& p) {
   return p.dtype == CB_BFLOAT16 && std::min(p.m, p.n) >= few && !has_product_instructions(CB_BFLOAT16);
 }
 
-}  // namespace
-
-bool half_gemm(const HalfGemm& p) {
-  if (is_faster_widened(p)) return false;
+bool multiply_halves(const HalfGemm& p) {
   return onednn_matmul({.a_dtype = p.dtype,
                         .c_dtype = p.float_result ? int32_t{CB_FLOAT32} : p.dtype,
                         .bias_dtype = p.dtype,
@@ -282,6 +281,27 @@ bool half_gemm(const HalfGemm& p) {
                         .b_step = p.b_step,
                         .c_step = p.c_step,
                         .activation = p.activation});
+}
+
+}  // namespace
+
+bool half_gemm(const HalfGemm& p) {
+  if (is_faster_widened(p)) return false;
+  // A product that takes seconds is cut into rows, so that it can be interrupted.
+  constexpr double most_operations = int64_t{1} << 36;  // in double: the product may exceed 64 bits
+  constexpr int64_t fewest_rows = 1024;
+  const double row = static_cast<double>(p.n) * static_cast<double>(p.k);
+  const int64_t rows = std::max(fewest_rows, index_from_float<int64_t>(most_operations / row, 0, p.m) / 16 * 16);
+  if (p.batches > 1 || rows >= p.m) return multiply_halves(p);
+  for (int64_t i = 0; i < p.m; i += rows) {
+    poll_interruption();
+    HalfGemm block = p;
+    block.m = std::min(rows, p.m - i);
+    block.a = static_cast<const uint16_t*>(p.a) + i * (p.transpose_a ? 1 : p.lda);
+    block.c = static_cast<char*>(p.c) + i * p.ldc * (p.float_result ? 4 : 2);
+    if (!multiply_halves(block)) return false;
+  }
+  return true;
 }
 
 std::string describe_gemm() {

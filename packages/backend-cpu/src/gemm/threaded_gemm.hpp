@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "dtypes.hpp"
 #include "gemm/gemm.hpp"
 #include "memory/allocator.hpp"
+#include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -49,23 +51,42 @@ void apply_epilogue_at(const Gemm<T>& p, const Epilogue<T>* finish, EpilogueBloc
   epilogue_block(block, p.c + row * p.ldc + column, p.ldc, rows, columns);
 }
 
-// By the library's threads, in blocks of rows that get their epilogue while they are cached. Blocks
-// are large enough to amortize packing the other factor again for each.
+// Blocks for the library's threads. With an epilogue these are rows, which get it while they are
+// cached, and enough of them to amortize packing the other factor again for each. A product that
+// takes seconds is cut into blocks of about a second, so that it can be interrupted.
+template <typename T>
+Cuts library_blocks(const Gemm<T>& p, bool has_epilogue) {
+  constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
+  Cuts blocks;
+  if (has_epilogue) blocks.down = std::max<int64_t>(1, p.m / std::max(fewest_rows, block_size / p.n));
+  constexpr double float_operations = int64_t{1} << 36;  // in double: the product may exceed 64 bits
+  constexpr double most_operations = float_operations * sizeof(float) / sizeof(T) / (is_complex_v<T> ? 2 : 1);
+  const auto operations = [&] {
+    return static_cast<double>(p.m / blocks.down) * static_cast<double>(p.n / blocks.across) * static_cast<double>(p.k);
+  };
+  while (operations() > most_operations && std::max(p.m / blocks.down, p.n / blocks.across) >= 4 * fewest_rows)
+    (p.m / blocks.down >= p.n / blocks.across ? blocks.down : blocks.across) *= 2;
+  return blocks;
+}
+
 template <typename T>
 void multiply_on_library_threads(const Gemm<T>& p, void (*multiply)(const Gemm<T>&), const Epilogue<T>* finish,
                                  EpilogueBlock<T> epilogue_block) {
-  constexpr int64_t block_size = int64_t{1} << 19, fewest_rows = 512;
-  const int64_t blocks = finish ? std::max<int64_t>(1, p.m / std::max(fewest_rows, block_size / p.n)) : 1;
-  for (int64_t i = 0; i < blocks; ++i) {
-    const int64_t row = p.m * i / blocks;
-    Gemm<T> block = p;
-    block.m = p.m * (i + 1) / blocks - row;
-    block.a += row * (p.transpose_a ? 1 : p.lda);
-    block.c += row * p.ldc;
-    const LibraryThreads all;
-    multiply(block);
-    apply_epilogue_at(p, finish, epilogue_block, row, 0, block.m, p.n);
-  }
+  const Cuts blocks = library_blocks(p, finish != nullptr);
+  for (int64_t i = 0; i < blocks.down; ++i)
+    for (int64_t j = 0; j < blocks.across; ++j) {
+      const int64_t row = p.m * i / blocks.down, column = start_of(p.n, j, blocks.across);
+      Gemm<T> block = p;
+      block.m = p.m * (i + 1) / blocks.down - row;
+      block.n = start_of(p.n, j + 1, blocks.across) - column;
+      block.a += row * (p.transpose_a ? 1 : p.lda);
+      block.b += column * (p.transpose_b ? p.ldb : 1);
+      block.c += row * p.ldc + column;
+      poll_interruption();
+      const LibraryThreads all;
+      multiply(block);
+      apply_epilogue_at(p, finish, epilogue_block, row, column, block.m, block.n);
+    }
 }
 
 }  // namespace parts_detail
@@ -92,6 +113,7 @@ void multiply_in_parts(const Gemm<T>& p, const Cuts& cuts, void (*multiply)(cons
       const int64_t row = start_of(p.m, row_part, cuts.down), column = start_of(p.n, column_part, cuts.across),
                     depth = start_of(p.k, depth_part, cuts.deep);
       Gemm<T> part = p;
+      poll_interruption();
       part.m = start_of(p.m, row_part + 1, cuts.down) - row;
       part.n = start_of(p.n, column_part + 1, cuts.across) - column;
       part.k = start_of(p.k, depth_part + 1, cuts.deep) - depth;

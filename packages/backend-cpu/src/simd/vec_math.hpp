@@ -255,10 +255,12 @@ CANDELABRA_FORMULA Vec<T> xlogy(Vec<T> x, Vec<T> y) {
 // ---- hyperbolic functions
 
 namespace parts {
-// (tanh(x) / x - 1) / x^2 for |x| < tanh_near, in x^2.
-inline constexpr float tanh_near = 0.87f;
-inline constexpr float tanh_series[] = {-3.333329260e-01f, 1.333228499e-01f, -5.387566611e-02f, 2.147352323e-02f,
-                                        -7.925108075e-03f, 2.284910064e-03f, -3.534269345e-04f};
+// (tanh(x) / x - 1) / x^2 for |x| < tanh_near, in x^2. The first coefficient is added last, so that
+// it is rounded once.
+inline constexpr float tanh_near = 0.92f;
+inline constexpr float tanh_first = -3.333331645e-01f;
+inline constexpr float tanh_series[] = {1.333283633e-01f,  -5.391763896e-02f, 2.161934599e-02f,
+                                        -8.179863915e-03f, 2.502953401e-03f,  -4.261694849e-04f};
 }  // namespace parts
 template <typename T>
 CANDELABRA_FORMULA Vec<T> tanh(Vec<T> x) {
@@ -269,12 +271,13 @@ CANDELABRA_FORMULA Vec<T> tanh(Vec<T> x) {
   } else {
     const auto [r, whole] = parts::reduced_exp(min(Vec<T>(T(80)), a + a));
     const Vec<T> p = parts::expm1_of(r), power = parts::scaled_normal(Vec<T>(T(1)), whole);
-    const Vec<T> t = fma(power, p, power - T(1));
     if constexpr (sizeof(T) == 8) {
+      const Vec<T> t = fma(power, p, power - T(1));
       return with_sign_of(parts::quotient(t, t + T(2)), x);
     } else {  // rounding errors would add up near zero
-      const Vec<T> far = T(1) - parts::quotient(Vec<T>(T(2)), t + T(2));
-      const Vec<T> z = x * x, near = fma(a * z, parts::series(z, parts::tanh_series), a);
+      const Vec<T> far = T(1) - parts::quotient(Vec<T>(T(2)), fma(power, p, power + T(1)));
+      const Vec<T> z = x * x, terms = fma(z, parts::series(z, parts::tanh_series), Vec<T>(parts::tanh_first));
+      const Vec<T> near = fma(a, z * terms, a);
       return with_sign_of(select(a < Vec<T>(parts::tanh_near), near, far), x);
     }
   }

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -16,6 +17,7 @@
 
 #include "candelabra/float_index.hpp"
 #include "simd/denormals.hpp"
+#include "threads/interruption.hpp"
 
 namespace candelabra::cpu {
 
@@ -36,23 +38,53 @@ static void follow_flush() {
   flushes = wanted;
 }
 
+// Pieces of many elements begin at multiples of 64, so that they start on cache lines for every
+// dtype. A short range may count a few heavy items (planes, matrices), so it is not rounded.
+static int64_t aligned_size(int64_t size) {
+  return size >= 4096 ? (size + 63) & ~int64_t{63} : size;
+}
+
+void run_steps(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
+  RunningKernel* const kernel = running_kernel();
+  if (!kernel || (end - begin) / first_step <= grain) return body(context, begin, end);
+  using Clock = std::chrono::steady_clock;
+  // Steps of 5 to 20 ms, so that starting f costs nothing beside them.
+  constexpr std::chrono::milliseconds wanted(10);
+  const int64_t first = aligned_size(first_step * grain);
+  auto before = Clock::now();
+  for (int64_t step = first;;) {
+    kernel->poll();
+    const int64_t stop = end - begin - step < step / 2 ? end : begin + step;
+    body(context, begin, stop);
+    if (stop == end) return;
+    begin = stop;
+    const auto now = Clock::now();
+    const auto duration = now - std::exchange(before, now);
+    if (8 * duration < wanted)
+      step *= 8;
+    else if (2 * duration < wanted)
+      step *= 2;
+    else if (duration > 2 * wanted)
+      step = std::max(first, step / 2);
+  }
+}
+
 // Static schedule: one piece per thread. Dynamic chunks help compute-bound loops a little, but slow
 // down loops whose part fits a thread's cache, and do not help memory-bound ones.
-void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context) {
+void run(int64_t n, int64_t pieces, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
   std::exception_ptr thrown;
   std::atomic<bool> failed{false};
-  int64_t size = (n + pieces - 1) / pieces;
-  // Multiples of 64 elements let pieces start on cache lines for every dtype. A short range may
-  // count a few heavy items (planes, matrices), so it is not rounded.
-  if (size >= 4096) size = (size + 63) & ~int64_t{63};
+  const int64_t size = aligned_size((n + pieces - 1) / pieces);
+  RunningKernel* const kernel = running_kernel();
 #pragma omp parallel num_threads(static_cast<int>(pieces))
   {
     inside = true;
     follow_flush();
+    const TeamMember member(kernel);
     // OpenMP may provide fewer threads than requested.
     for (int64_t piece = omp_get_thread_num(); piece * size < n; piece += omp_get_num_threads()) {
       try {
-        body(context, piece * size, std::min(n, (piece + 1) * size));
+        run_steps(piece * size, std::min(n, (piece + 1) * size), grain, body, context);
       } catch (...) {
         if (!failed.exchange(true)) thrown = std::current_exception();
       }

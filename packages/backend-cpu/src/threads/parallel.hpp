@@ -14,7 +14,11 @@ namespace parallel_detail {
 extern std::atomic<int32_t> threads;
 // whether this thread is in a parallel_for: nested ones are serial
 extern thread_local bool inside;
-void run(int64_t n, int64_t pieces, void (*body)(void*, int64_t, int64_t), void* context);
+// Grains of the first step between two polls: a fraction of a millisecond for most loops.
+constexpr int64_t first_step = 16;
+// Calls body for parts of [begin, end) on this thread, and polls between them.
+void run_steps(int64_t begin, int64_t end, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context);
+void run(int64_t n, int64_t pieces, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context);
 }  // namespace parallel_detail
 
 int32_t default_thread_count();
@@ -42,24 +46,26 @@ class LibraryThreads {
 };
 
 // Calls f(begin, end) on pieces of [0, n), none smaller than `grain` elements but the last. Serial
-// inside another parallel_for. Rethrows an exception of f.
+// inside another parallel_for. Rethrows an exception of f. Long ranges are interruptible: a thread
+// calls f for several pieces, between which it polls (threads/interruption.hpp).
 //
 // What f writes for an index must not depend on where pieces begin. Then results do not depend on
 // the number of threads.
 template <typename F>
 inline void parallel_for(int64_t n, int64_t grain, F&& f) {
   int32_t threads = thread_count();
-  if (n <= grain || threads <= 1 || parallel_detail::inside) {
+  const bool is_serial = n <= grain || threads <= 1 || parallel_detail::inside;
+  if (is_serial && n / parallel_detail::first_step <= grain) {
     if (n > 0) f(int64_t{0}, n);
     return;
   }
+  const auto body = [](void* context, int64_t begin, int64_t end) {
+    (*static_cast<std::remove_reference_t<F>*>(context))(begin, end);
+  };
+  void* const context = const_cast<void*>(static_cast<const void*>(&f));
+  if (is_serial) return parallel_detail::run_steps(0, n, grain, body, context);
   int64_t pieces = std::min<int64_t>(threads, (n + grain - 1) / grain);
-  parallel_detail::run(
-      n, pieces,
-      [](void* context, int64_t begin, int64_t end) {
-        (*static_cast<std::remove_reference_t<F>*>(context))(begin, end);
-      },
-      const_cast<void*>(static_cast<const void*>(&f)));
+  parallel_detail::run(n, pieces, grain, body, context);
 }
 
 // The grain for items that cost `work` float additions each.

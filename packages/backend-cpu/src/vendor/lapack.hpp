@@ -24,6 +24,7 @@
 #include "memory/allocator.hpp"
 #include "memory/transpose.hpp"
 #include "threads/deterministic.hpp"
+#include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -244,7 +245,10 @@ void for_each_matrix(int64_t count, int64_t work, int32_t library_threads, F&& f
   }
   parallel_for(count, grain_for(work), [&](int64_t begin, int64_t end) {
     const LibraryThreads one(1);
-    for (int64_t i = begin; i < end; ++i) f(i);
+    for (int64_t i = begin; i < end; ++i) {
+      poll_interruption();
+      f(i);
+    }
   });
 }
 // The thread limit for routines that only the library can split. Their results depend on the thread
@@ -275,112 +279,126 @@ bool all_finite(std::span<const T> values) {
 
 // ---- S/D/C/Z dispatch
 
+// A routine of LAPACK, which the callback of vendor/lapack_interruption.hpp may end with half a
+// result. Throws then, before the caller reads it.
+template <auto Routine>
+struct InterruptibleRoutine;
+template <typename... Arguments, bool is_noexcept, void (*Routine)(Arguments...) noexcept(is_noexcept)>
+struct InterruptibleRoutine<Routine> {
+  static void run(Arguments... arguments) {
+    Routine(arguments...);
+    throw_if_cancelled();
+  }
+};
+template <auto Routine>
+constexpr auto interruptible = InterruptibleRoutine<Routine>::run;
+
 template <typename T>
 struct Lapack;
 
 template <>
 struct Lapack<float> {
-  static constexpr auto potrf = spotrf_;
-  static constexpr auto getrf = sgetrf_;
-  static constexpr auto getrs = sgetrs_;
-  static constexpr auto getri = sgetri_;
-  static constexpr auto gesv = sgesv_;
-  static constexpr auto geqrf = sgeqrf_;
-  static constexpr auto orgqr = sorgqr_;
-  static constexpr auto ormqr = sormqr_;
+  static constexpr auto potrf = interruptible<spotrf_>;
+  static constexpr auto getrf = interruptible<sgetrf_>;
+  static constexpr auto getrs = interruptible<sgetrs_>;
+  static constexpr auto getri = interruptible<sgetri_>;
+  static constexpr auto gesv = interruptible<sgesv_>;
+  static constexpr auto geqrf = interruptible<sgeqrf_>;
+  static constexpr auto orgqr = interruptible<sorgqr_>;
+  static constexpr auto ormqr = interruptible<sormqr_>;
   static constexpr auto trsm = strsm;
   static constexpr auto gemm = sgemm;
   static constexpr auto herk = ssyrk;
-  static constexpr auto laswp = slaswp_;
-  static constexpr auto sytrf = ssytrf_;
-  static constexpr auto hetrf = ssytrf_;
-  static constexpr auto sytrs = ssytrs_;
-  static constexpr auto hetrs = ssytrs_;
-  static constexpr auto syevd = ssyevd_;
-  static constexpr auto geev = sgeev_;
-  static constexpr auto gesdd = sgesdd_;
-  static constexpr auto gels = sgels_;
-  static constexpr auto gelsy = sgelsy_;
-  static constexpr auto gelsd = sgelsd_;
-  static constexpr auto gelss = sgelss_;
+  static constexpr auto laswp = interruptible<slaswp_>;
+  static constexpr auto sytrf = interruptible<ssytrf_>;
+  static constexpr auto hetrf = interruptible<ssytrf_>;
+  static constexpr auto sytrs = interruptible<ssytrs_>;
+  static constexpr auto hetrs = interruptible<ssytrs_>;
+  static constexpr auto syevd = interruptible<ssyevd_>;
+  static constexpr auto geev = interruptible<sgeev_>;
+  static constexpr auto gesdd = interruptible<sgesdd_>;
+  static constexpr auto gels = interruptible<sgels_>;
+  static constexpr auto gelsy = interruptible<sgelsy_>;
+  static constexpr auto gelsd = interruptible<sgelsd_>;
+  static constexpr auto gelss = interruptible<sgelss_>;
 };
 template <>
 struct Lapack<double> {
-  static constexpr auto potrf = dpotrf_;
-  static constexpr auto getrf = dgetrf_;
-  static constexpr auto getrs = dgetrs_;
-  static constexpr auto getri = dgetri_;
-  static constexpr auto gesv = dgesv_;
-  static constexpr auto geqrf = dgeqrf_;
-  static constexpr auto orgqr = dorgqr_;
-  static constexpr auto ormqr = dormqr_;
+  static constexpr auto potrf = interruptible<dpotrf_>;
+  static constexpr auto getrf = interruptible<dgetrf_>;
+  static constexpr auto getrs = interruptible<dgetrs_>;
+  static constexpr auto getri = interruptible<dgetri_>;
+  static constexpr auto gesv = interruptible<dgesv_>;
+  static constexpr auto geqrf = interruptible<dgeqrf_>;
+  static constexpr auto orgqr = interruptible<dorgqr_>;
+  static constexpr auto ormqr = interruptible<dormqr_>;
   static constexpr auto trsm = dtrsm;
   static constexpr auto gemm = dgemm;
   static constexpr auto herk = dsyrk;
-  static constexpr auto laswp = dlaswp_;
-  static constexpr auto sytrf = dsytrf_;
-  static constexpr auto hetrf = dsytrf_;
-  static constexpr auto sytrs = dsytrs_;
-  static constexpr auto hetrs = dsytrs_;
-  static constexpr auto syevd = dsyevd_;
-  static constexpr auto geev = dgeev_;
-  static constexpr auto gesdd = dgesdd_;
-  static constexpr auto gels = dgels_;
-  static constexpr auto gelsy = dgelsy_;
-  static constexpr auto gelsd = dgelsd_;
-  static constexpr auto gelss = dgelss_;
+  static constexpr auto laswp = interruptible<dlaswp_>;
+  static constexpr auto sytrf = interruptible<dsytrf_>;
+  static constexpr auto hetrf = interruptible<dsytrf_>;
+  static constexpr auto sytrs = interruptible<dsytrs_>;
+  static constexpr auto hetrs = interruptible<dsytrs_>;
+  static constexpr auto syevd = interruptible<dsyevd_>;
+  static constexpr auto geev = interruptible<dgeev_>;
+  static constexpr auto gesdd = interruptible<dgesdd_>;
+  static constexpr auto gels = interruptible<dgels_>;
+  static constexpr auto gelsy = interruptible<dgelsy_>;
+  static constexpr auto gelsd = interruptible<dgelsd_>;
+  static constexpr auto gelss = interruptible<dgelss_>;
 };
 template <>
 struct Lapack<complex64> {
-  static constexpr auto potrf = cpotrf_;
-  static constexpr auto getrf = cgetrf_;
-  static constexpr auto getrs = cgetrs_;
-  static constexpr auto getri = cgetri_;
-  static constexpr auto gesv = cgesv_;
-  static constexpr auto geqrf = cgeqrf_;
-  static constexpr auto orgqr = cungqr_;
-  static constexpr auto ormqr = cunmqr_;
+  static constexpr auto potrf = interruptible<cpotrf_>;
+  static constexpr auto getrf = interruptible<cgetrf_>;
+  static constexpr auto getrs = interruptible<cgetrs_>;
+  static constexpr auto getri = interruptible<cgetri_>;
+  static constexpr auto gesv = interruptible<cgesv_>;
+  static constexpr auto geqrf = interruptible<cgeqrf_>;
+  static constexpr auto orgqr = interruptible<cungqr_>;
+  static constexpr auto ormqr = interruptible<cunmqr_>;
   static constexpr auto trsm = ctrsm;
   static constexpr auto gemm = cgemm;
   static constexpr auto herk = cherk;
-  static constexpr auto laswp = claswp_;
-  static constexpr auto sytrf = csytrf_;
-  static constexpr auto hetrf = chetrf_;
-  static constexpr auto sytrs = csytrs_;
-  static constexpr auto hetrs = chetrs_;
-  static constexpr auto syevd = cheevd_;
-  static constexpr auto geev = cgeev_;
-  static constexpr auto gesdd = cgesdd_;
-  static constexpr auto gels = cgels_;
-  static constexpr auto gelsy = cgelsy_;
-  static constexpr auto gelsd = cgelsd_;
-  static constexpr auto gelss = cgelss_;
+  static constexpr auto laswp = interruptible<claswp_>;
+  static constexpr auto sytrf = interruptible<csytrf_>;
+  static constexpr auto hetrf = interruptible<chetrf_>;
+  static constexpr auto sytrs = interruptible<csytrs_>;
+  static constexpr auto hetrs = interruptible<chetrs_>;
+  static constexpr auto syevd = interruptible<cheevd_>;
+  static constexpr auto geev = interruptible<cgeev_>;
+  static constexpr auto gesdd = interruptible<cgesdd_>;
+  static constexpr auto gels = interruptible<cgels_>;
+  static constexpr auto gelsy = interruptible<cgelsy_>;
+  static constexpr auto gelsd = interruptible<cgelsd_>;
+  static constexpr auto gelss = interruptible<cgelss_>;
 };
 template <>
 struct Lapack<complex128> {
-  static constexpr auto potrf = zpotrf_;
-  static constexpr auto getrf = zgetrf_;
-  static constexpr auto getrs = zgetrs_;
-  static constexpr auto getri = zgetri_;
-  static constexpr auto gesv = zgesv_;
-  static constexpr auto geqrf = zgeqrf_;
-  static constexpr auto orgqr = zungqr_;
-  static constexpr auto ormqr = zunmqr_;
+  static constexpr auto potrf = interruptible<zpotrf_>;
+  static constexpr auto getrf = interruptible<zgetrf_>;
+  static constexpr auto getrs = interruptible<zgetrs_>;
+  static constexpr auto getri = interruptible<zgetri_>;
+  static constexpr auto gesv = interruptible<zgesv_>;
+  static constexpr auto geqrf = interruptible<zgeqrf_>;
+  static constexpr auto orgqr = interruptible<zungqr_>;
+  static constexpr auto ormqr = interruptible<zunmqr_>;
   static constexpr auto trsm = ztrsm;
   static constexpr auto gemm = zgemm;
   static constexpr auto herk = zherk;
-  static constexpr auto laswp = zlaswp_;
-  static constexpr auto sytrf = zsytrf_;
-  static constexpr auto hetrf = zhetrf_;
-  static constexpr auto sytrs = zsytrs_;
-  static constexpr auto hetrs = zhetrs_;
-  static constexpr auto syevd = zheevd_;
-  static constexpr auto geev = zgeev_;
-  static constexpr auto gesdd = zgesdd_;
-  static constexpr auto gels = zgels_;
-  static constexpr auto gelsy = zgelsy_;
-  static constexpr auto gelsd = zgelsd_;
-  static constexpr auto gelss = zgelss_;
+  static constexpr auto laswp = interruptible<zlaswp_>;
+  static constexpr auto sytrf = interruptible<zsytrf_>;
+  static constexpr auto hetrf = interruptible<zhetrf_>;
+  static constexpr auto sytrs = interruptible<zsytrs_>;
+  static constexpr auto hetrs = interruptible<zhetrs_>;
+  static constexpr auto syevd = interruptible<zheevd_>;
+  static constexpr auto geev = interruptible<zgeev_>;
+  static constexpr auto gesdd = interruptible<zgesdd_>;
+  static constexpr auto gels = interruptible<zgels_>;
+  static constexpr auto gelsy = interruptible<zgelsy_>;
+  static constexpr auto gelsd = interruptible<zgelsd_>;
+  static constexpr auto gelss = interruptible<zgelss_>;
 };
 
 // Converts a workspace size, which LAPACK returns as a floating-point number.

@@ -46,7 +46,7 @@ def test_unary_float(name: str, dtype: str) -> None:
 @pytest.mark.parametrize(
     ("name", "limit", "low", "high"),
     [
-        ("erf", 1.5, 1e-30, 4.2), ("erfc", 2.0, 1e-6, 9.2), ("exp", 1.0, 1e-6, 87.0), ("tanh", 1.05, 1e-30, 10.0),
+        ("erf", 1.5, 1e-30, 4.2), ("erfc", 2.0, 1e-6, 9.2), ("exp", 1.0, 1e-6, 87.0), ("tanh", 1.0, 1e-30, 10.0),
         ("sin", 1.0, 1e-30, 1e5), ("cos", 1.0, 1e-6, 1e5),
     ],
 )  # fmt: skip

@@ -1,5 +1,10 @@
 #include "dispatch/kernel_call.hpp"
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -356,6 +361,20 @@ void replay_kernel(const ReplayedCall& call) {
 
 // ---- services that kernels call
 
+namespace {
+
+// Whether this may be Python's main thread. It is the process's, and a forked child's only one,
+// except where a program embeds Python in another thread: there, kernels cannot be interrupted.
+bool may_handle_signals() {
+#if defined(__linux__)
+  return syscall(SYS_gettid) == getpid();
+#else
+  return true;  // Python looks itself, with the GIL
+#endif
+}
+
+}  // namespace
+
 int32_t allocate_output(cb_call* kernel_call, int32_t index, int32_t ndim, const int64_t* sizes) {
   return serve(kernel_call, [&](Frame& frame) {
     check(frame.owner, backend_error,
@@ -393,6 +412,8 @@ int32_t allocate_workspace(cb_call* kernel_call, uint64_t bytes, cb_memory* resu
 }
 
 int32_t is_cancelled(cb_call* kernel_call) {
+  // Without the GIL: Python runs handlers on one thread only.
+  if (!may_handle_signals()) return 0;
   return serve(kernel_call,
                [](Frame&) {
                  if (PyErr_CheckSignals() < 0) throw PythonError();

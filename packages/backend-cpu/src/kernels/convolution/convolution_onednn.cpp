@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "threads/deterministic.hpp"
+#include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
 #include "vendor/packed_weights.hpp"
 #include "vendor/primitive_cache.hpp"
@@ -270,12 +271,9 @@ const char* name_of(ConvolutionKind kind) {
   }
 }
 
-}  // namespace
-
-bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape,
-                        const ConvolutionOperand& input, const ConvolutionOperand& weight, const void* bias,
-                        const ConvolutionOperand& output) {
-  if (!has_product_instructions(dtype)) return false;
+// The whole of a shape in one call of oneDNN.
+bool convolve(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape, const ConvolutionOperand& input,
+              const ConvolutionOperand& weight, const void* bias, const ConvolutionOperand& output) {
   thread_local PrimitiveCache<Convolution> cache(256);
   const ConvolutionShape& s = shape;
   // As for batches of small products, a team pays off above this many multiplications.
@@ -342,6 +340,34 @@ bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionSh
     }
     return true;
   });
+}
+
+}  // namespace
+
+bool onednn_convolution(ConvolutionKind kind, int32_t dtype, const ConvolutionShape& shape,
+                        const ConvolutionOperand& input, const ConvolutionOperand& weight, const void* bias,
+                        const ConvolutionOperand& output) {
+  if (!has_product_instructions(dtype)) return false;
+  // A batch that takes seconds is cut into samples, so that it can be interrupted. The gradient of
+  // the weight is a sum over samples, whose bits would change.
+  constexpr int64_t most_operations = int64_t{1} << 35;
+  const int64_t of_sample = shape.output_channels * shape.output_plane() * shape.group_inputs() * shape.kernel_volume();
+  const int64_t samples = std::max<int64_t>(1, most_operations / std::max<int64_t>(1, of_sample));
+  if (samples >= shape.batch || kind == ConvolutionKind::weight_gradient)
+    return convolve(kind, dtype, shape, input, weight, bias, output);
+  const auto from_sample = [&](ConvolutionOperand operand, int64_t sample) {
+    operand.data =
+        static_cast<char*>(operand.data) + sample * operand.strides[0] * static_cast<int64_t>(cb_dtype_size(dtype));
+    return operand;
+  };
+  for (int64_t sample = 0; sample < shape.batch; sample += samples) {
+    poll_interruption();
+    ConvolutionShape part = shape;
+    part.batch = std::min(samples, shape.batch - sample);
+    if (!convolve(kind, dtype, part, from_sample(input, sample), weight, bias, from_sample(output, sample)))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace candelabra::cpu

@@ -15,6 +15,7 @@
 #include "kernels/linalg/tiny_products.hpp"
 #include "kernels/reduction/reduce_aminmax.hpp"
 #include "memory/allocator.hpp"
+#include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -129,7 +130,10 @@ template <typename F>
 void for_each_batch(int64_t batches, int64_t operations, F&& one) {
   constexpr int64_t large = int64_t{1} << 24;
   if (operations >= large || batches == 1)
-    for (int64_t i = 0; i < batches; ++i) one(i);
+    for (int64_t i = 0; i < batches; ++i) {
+      poll_interruption();
+      one(i);
+    }
   else
     parallel_for(batches, grain_for(operations / 8), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) one(i);

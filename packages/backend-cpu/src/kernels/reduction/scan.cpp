@@ -13,6 +13,7 @@
 #include "memory/allocator.hpp"
 #include "simd/load_elements.hpp"
 #include "simd/vec.hpp"
+#include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
@@ -280,17 +281,25 @@ class Scan {
       starts[k + 1] = Operation::apply(starts[k], total<Operation, A>(values + k * part_length, part_length));
   }
 
+  // Called for each segment; polls for some.
+  static void poll_at(int64_t i) {
+    if (i / segment % 256 == 255) poll_interruption();
+  }
+
   void scan_slice(const T* in, T* out) const {
     A starts[parts + 1];
     starts[0] = Operation::template start<A>();
     int64_t i = 0;
     if constexpr (has_short_chain<Operation, V>) {
-      for (; i + segment <= n_; i += segment)
+      for (; i + segment <= n_; i += segment) {
+        poll_at(i);
         with_values(in, out, i, segment, [&](const V* values, V* results) {
           starts[0] = run_serial<Operation>(values, results, segment, starts[0]);
         });
+      }
     } else {
       for (; i + segment <= n_; i += segment) {
+        poll_at(i);
         with_values(in, out, i, segment, [&](const V* values, V* results) {
           compute_starts(values, starts);
           run_parts<Operation>(values, results, starts);
@@ -372,6 +381,7 @@ class Scan {
       A acc[max_columns];
       V buffer[max_columns];
       for (int64_t unit = begin; unit < end; ++unit) {
+        poll_interruption();
         int64_t first = unit % tiles * width, columns = std::min(width, outer_.sizes[0] - first);
         Position<2> at(outer_, unit / tiles * outer_.sizes[0] + first);
         const T* in = in_ + at.offsets[1];
@@ -485,7 +495,12 @@ void logcumsumexp_of(const cb_tensor& in, cb_tensor& out, int dim) {
         const T* from = data<T>(in) + at[1] + i * slices.strides[1][0];
         T* to = data<T>(out) + at[0] + i * slices.strides[0][0];
         RunningLog<T> running;
-        for (int64_t k = 0; k < n; ++k) to[k * out_stride] = running.next(from[k * in_stride]);
+        constexpr int64_t between_polls = int64_t{1} << 18;
+        for (int64_t first = 0; first < n; first += between_polls) {
+          poll_interruption();
+          for (int64_t k = first; k < std::min(n, first + between_polls); ++k)
+            to[k * out_stride] = running.next(from[k * in_stride]);
+        }
       }
     });
   });

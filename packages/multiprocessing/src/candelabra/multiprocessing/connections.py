@@ -15,6 +15,7 @@ import io
 import os
 import socket
 import struct
+from collections.abc import Callable
 from multiprocessing import connection, reduction
 from typing import Any
 
@@ -32,6 +33,7 @@ _HEADER = struct.Struct("!BI")
 _LONG, _MANY = 1, 2
 _BUFFER = INLINE + _HEADER.size
 _INT = array.array("i").itemsize
+_TIME = struct.Struct("ll")  # seconds and microseconds
 _ROOM = socket.CMSG_SPACE(253 * _INT)
 
 
@@ -112,16 +114,23 @@ def _receive_many(descriptor: int, count: int) -> list[int]:
     return found
 
 
-def _receive(descriptor: int, wait: bool) -> tuple[Any, list[int]]:
+def _receive(descriptor: int, wait: bool, when_idle: Callable[[], None] | None = None) -> tuple[Any, list[int]]:
     """Return the next message; raise BlockingIOError if there is none and `wait` is false."""
     flags = socket.MSG_CMSG_CLOEXEC | (0 if wait else socket.MSG_DONTWAIT)
     with _Borrowed(descriptor) as open_socket:
-        try:
-            message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
-        except ConnectionResetError:
-            # Reported once if the other end was closed with unread data. Messages it sent can still
-            # be read.
-            message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
+        while True:
+            try:
+                message, ancillary, _, _ = open_socket.recvmsg(_BUFFER, _ROOM, flags)
+                break
+            except ConnectionResetError:
+                # Reported once if the other end was closed with unread data. Messages it sent can
+                # still be read.
+                continue
+            except BlockingIOError:
+                if not wait:
+                    raise
+                if when_idle is not None:
+                    when_idle()
     found = _descriptors(ancillary)
     if not message:
         raise EOFError("all processes that could send have closed their end of the pipe")
@@ -198,11 +207,19 @@ class Connection(connection.Connection):
         """Wait for the next object and return it; raise EOFError if no process can send."""
         return self.receive_message().load()
 
-    def receive_message(self, wait: bool = True) -> Received:
-        """Return the next message; raise BlockingIOError if there is none and `wait` is false."""
+    def receive_message(self, wait: bool = True, when_idle: Callable[[], None] | None = None) -> Received:
+        """Return the next message; raise BlockingIOError if there is none and `wait` is false.
+
+        `when_idle` is called while there is no message, as often as `wake_each` says.
+        """
         self._check_closed()  # type: ignore[attr-defined]
         self._check_readable()  # type: ignore[attr-defined]
-        return Received(*_receive(self.fileno(), wait))
+        return Received(*_receive(self.fileno(), wait, when_idle))
+
+    def wake_each(self, seconds: int) -> None:
+        """Wake receivers that wait so often, in all processes that hold this end."""
+        with _Borrowed(self.fileno()) as open_socket:
+            open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIME.pack(seconds, 0))
 
     def _send_bytes(self, buf: Any) -> None:
         _send(self.fileno(), buf, [])

@@ -5,10 +5,12 @@ Tensors share their memory, and a killed process does not leave a lock behind.
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 import weakref
-from multiprocessing import connection, queues, util
+from multiprocessing import connection, process, queues, util
 from queue import Empty, Full
 from typing import Any
 
@@ -18,12 +20,59 @@ from .messages import Message, Received
 __all__ = ["Empty", "Full", "JoinableQueue", "Queue", "SimpleQueue"]
 
 _END = queues._sentinel  # type: ignore[attr-defined]
+#: Seconds between two looks of a waiting receiver at whether its parent is alive.
+_IDLE = 1
 
 
-def _next_message(reader: Any, block: bool, timeout: float | None) -> Received:
+def _parent_is_gone() -> bool:
+    """Whether the process that started this one has ended."""
+    parent = process.parent_process()
+    if parent is None:
+        return False
+    if not parent.is_alive():
+        return True
+    # Processes that were forked after this one keep what is_alive() looks at open.
+    try:
+        descriptor = os.pidfd_open(parent.pid)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False  # refused, or an old kernel
+    try:
+        return bool(connection.wait([descriptor], 0))
+    finally:
+        os.close(descriptor)
+
+
+def _leave_if_orphaned(queue: Any) -> None:
+    """Close this process's sending end if its parent is gone and it has only received.
+
+    A receiver that holds the sending end, too, would otherwise wait for itself. It ends with EOFError
+    once every other process that may send is gone or waits here, too.
+    """
+    is_own = getattr(queue, "_creator", None) == os.getpid()
+    if not is_own and not queue._writer.closed and not _has_sent(queue) and _parent_is_gone():
+        queue._left = True
+        queue._writer.close()
+
+
+def _has_sent(queue: Any) -> bool:
+    """Whether this process has put objects into the queue."""
+    return getattr(queue, "_thread", None) is not None or getattr(queue, "_sender", None) == os.getpid()
+
+
+def _refuse_if_left(queue: Any) -> None:
+    if getattr(queue, "_left", False):
+        raise BrokenPipeError(
+            errno.EPIPE, "this process only received from the queue when its parent ended, and gave up sending"
+        )
+
+
+def _next_message(queue: Any, block: bool, timeout: float | None) -> Received:
     """Return the next message of a pipe with several readers; raise queue.Empty on timeout."""
+    reader = queue._reader
     if block and timeout is None:
-        return reader.receive_message()
+        return reader.receive_message(when_idle=lambda: _leave_if_orphaned(queue))
     deadline = time.monotonic() + (max(timeout or 0.0, 0.0) if block else 0.0)
     while True:
         try:
@@ -31,6 +80,7 @@ def _next_message(reader: Any, block: bool, timeout: float | None) -> Received:
         except BlockingIOError:
             left = deadline - time.monotonic()
             if left <= 0:
+                _leave_if_orphaned(queue)
                 raise Empty from None
             connection.wait([reader], left)
 
@@ -48,6 +98,8 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
         for end in (self._reader, self._writer):  # type: ignore[has-type]
             end.close()
         self._reader, self._writer = Pipe(duplex=False)
+        self._reader.wake_each(_IDLE)
+        self._creator = os.getpid()
         self._reset()  # type: ignore[attr-defined]
 
     def _reset(self, after_fork: bool = False) -> None:
@@ -63,13 +115,18 @@ class Queue(queues.Queue):  # type: ignore[type-arg]
             ) from self._failure[0]
         if self._closed:  # type: ignore[attr-defined]
             raise ValueError(f"Queue {self!r} is closed")
+        _refuse_if_left(self)
         super().put(Message(obj), block, timeout)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Return the next object; raise queue.Empty, or EOFError if there is no sender."""
+        """Return the next object; raise queue.Empty, or EOFError if there is no sender.
+
+        A process that has only received from the queue gives up sending when the process that
+        started it ends, by a kill for example: it would otherwise wait for itself.
+        """
         if self._closed:  # type: ignore[attr-defined]
             raise ValueError(f"Queue {self!r} is closed")
-        received = _next_message(self._reader, block, timeout)
+        received = _next_message(self, block, timeout)
         self._sem.release()  # type: ignore[attr-defined]
         return received.load()
 
@@ -151,6 +208,8 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
 
     def __init__(self, *, ctx: Any) -> None:
         self._reader, self._writer = Pipe(duplex=False)
+        self._reader.wake_each(_IDLE)
+        self._creator = os.getpid()
         # Messages are atomic without locks. concurrent.futures and pools access these attributes,
         # but do not wait while holding them.
         self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
@@ -162,8 +221,10 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
 
     def get(self) -> Any:
         """Wait for the next object and return it; raise EOFError if there is no sender."""
-        return self._reader.receive_message().load()
+        return self._reader.receive_message(when_idle=lambda: _leave_if_orphaned(self)).load()
 
     def put(self, obj: Any) -> None:
         """Put an object; raise BrokenPipeError if there is no receiver."""
+        _refuse_if_left(self)
+        self._sender = os.getpid()
         self._writer.send_message(Message(obj))

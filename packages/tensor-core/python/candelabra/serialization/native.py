@@ -17,7 +17,7 @@ import math
 from candelabra import _C
 
 from .errors import FileError
-from .limits import Budget
+from .limits import Budget, parsed_json
 from .options import write_checksums
 from .places import Piece, add_storage, is_parameter, leaf, meta_tensor, named_device, parameter, typed_tensor, whole
 from .plain_objects import (
@@ -217,7 +217,10 @@ class _Reader:
         if described is None or isinstance(described, (bool, int, float, str)):
             return described
         if isinstance(described, list):
-            return [self.restore(item) for item in described]
+            for at, item in enumerate(described):
+                if item.__class__ in (list, dict):
+                    described[at] = self.restore(item)
+            return described
         if not isinstance(described, dict) or len(described) != 1:
             raise FileError("an unknown kind of value")
         kind, value = next(iter(described.items()))
@@ -322,7 +325,7 @@ def is_native(archive: Archive) -> bool:
 def read(archive: Archive, places: Places) -> Any:
     """Return the object in an archive."""
     text = archive.read(DESCRIPTION, _LARGEST_DESCRIPTION)
-    description = json.loads(text, object_pairs_hook=no_name_twice)
+    description = parsed_json(text, archive.source.size)
     if not isinstance(description, dict) or description["format"] != FORMAT:
         raise FileError("its format is another")
     if type(description["version"]) is not int or description["version"] > VERSION:
@@ -331,11 +334,3 @@ def read(archive: Archive, places: Places) -> Any:
             f"{VERSION}: pip install --upgrade candelabra-tensor-core"
         )
     return _Reader(archive, description["storages"], places, len(text)).restore(description["content"])
-
-
-def no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dict of a JSON object, which must not have a name twice."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise FileError("a name stands twice in its description")
-    return made

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from math import prod
 
 from candelabra import _C
 
 from .errors import FileError
-from .native import no_name_twice
+from .limits import parsed_json
 from .places import Piece, typed_tensor
 
 TYPE_CHECKING = False
@@ -66,7 +65,7 @@ def read_header(source: Source) -> tuple[dict[str, Described], dict[str, str] | 
     text = source.read(start + 8, length)
     if text[:1] != b"{":
         raise FileError("its header is no JSON")
-    header = json.loads(text.decode("utf-8"), object_pairs_hook=no_name_twice)
+    header = parsed_json(text, source.size - source.start)
     metadata = header.pop("__metadata__", None)
     if metadata is not None and (
         not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values())

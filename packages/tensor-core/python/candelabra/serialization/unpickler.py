@@ -113,8 +113,13 @@ class Machine:
         stack = self._stack
         for at in range(len(stack) - 1, -1, -1):
             if stack[at] is _MARK:
+                # For a moment the items are here, on the stack, and where they go. Pickles add a
+                # thousand at a time, so that honest ones pay next to nothing.
+                extra = 16 * (len(stack) - at)
+                self.budget.allocate(extra)
                 items = stack[at + 1 :]
                 del stack[at:]
+                self.budget.memory += extra
                 return items
         raise FileError("its pickle misses a mark")
 
@@ -197,6 +202,8 @@ class Machine:
         self.budget.allocate(
             len(items) // 2 * (_ORDERED_PAIR if isinstance(target, collections.OrderedDict) else _PAIR)
         )
+        if not target:
+            self.budget.allocate(_TABLE)
         for at in range(0, len(items), 2):
             target[key(items[at])] = items[at + 1]
 
@@ -405,13 +412,23 @@ def _pop_only(machine: Machine) -> None:
     machine._pop()
 
 
+class _ShortIntegers(dict[int, int]):
+    """The integers of two bytes, made at first use: those of a long list take no memory of their own."""
+
+    def __missing__(self, number: int) -> int:
+        self[number] = number
+        return number
+
+
+_SHORT = _ShortIntegers()
+
 _CODES: dict[int, Callable[[Machine], Any]] = {
     ord(code): step
     for code, step in {
         "\x80": _protocol, "\x95": _ignored_frame, "(": _push(lambda m: _MARK), "0": _pop_only, "1": lambda m: m._pop_mark(),
         "2": _duplicate, "N": _push(lambda m: None), "\x88": _push(lambda m: True), "\x89": _push(lambda m: False),
         "I": lambda m: m._text_number(m._line()), "L": _push(lambda m: int(m._line().rstrip(b"L"))),
-        "J": _push(lambda m: m._number(4, True)), "K": _push(lambda m: m._number(1)), "M": _push(lambda m: m._number(2)),
+        "J": _push(lambda m: m._number(4, True)), "K": _push(lambda m: m._number(1)), "M": _push(lambda m: _SHORT[m._number(2)]),
         "\x8a": lambda m: m._long(m._number(1)), "\x8b": lambda m: m._long(m._number(4, True)),
         "F": _push(lambda m: float(m._line())), "G": _push(lambda m: struct.unpack(">d", m._take(8))[0]),
         "S": _do("_quoted"), "T": _push(lambda m: m._old_string(m._take(m._number(4, True)))),
@@ -434,13 +451,16 @@ _CODES: dict[int, Callable[[Machine], Any]] = {
     }.items()
 }  # fmt: skip
 
-#: Bytes of a pair in a dict and in an OrderedDict, of a member of a set, and of a new object.
-_PAIR, _ORDERED_PAIR, _MEMBER, _CALLED = 72, 130, 48, 300
+#: Bytes of a pair in a dict and in an OrderedDict, of a member of a set, of a new object, and of
+#: knowing that a container has been verified.
+_PAIR, _ORDERED_PAIR, _MEMBER, _CALLED, _SEEN = 110, 160, 80, 300, 88
+#: Bytes of a dict's first table.
+_TABLE = 120
 #: Bytes of what an operation makes, with its place in a list. What depends on a length is added
 #: where the length is known.
 _COSTS = [8] * 256
 for _bytes, _codes in (
-    (32, "IL"), (40, "JM\x8a\x8b"), (32, "FG"), (64, "STUVX\x8c\x8d"), (48, "BC\x8e"), (72, "\x96"),
+    (32, "IL"), (40, "J\x8a\x8b"), (32, "FG"), (64, "STUVX\x8c\x8d"), (48, "BC\x8e"), (72, "\x96"),
     (56, "t\x85\x86\x87"), (72, "]l"), (72, "}d"), (224, "\x8f\x91"), (9, "pqr\x94"),
 ):  # fmt: skip
     for _code in _codes:
@@ -474,14 +494,15 @@ def verified(found: Any, machine: Machine) -> Any:
         value = waiting.pop()
         if isinstance(value, _LEAVES) or id(value) in seen or id(value) in machine.made:
             continue
+        machine.budget.allocate(_SEEN)
         seen.add(id(value))
         if isinstance(value, dict):
-            waiting.extend(value.values())
-            waiting.extend(value)
+            waiting += [item for item in value.values() if not isinstance(item, _LEAVES)]
+            waiting += [item for item in value if not isinstance(item, _LEAVES)]
             if isinstance(value, collections.OrderedDict):
                 waiting.extend(vars(value).values())
         elif isinstance(value, (list, tuple, set, frozenset)):
-            waiting.extend(value)
+            waiting += [item for item in value if not isinstance(item, _LEAVES)]
         elif type(value) in EXTRA_LEAVES:
             continue
         elif type(value) in FINISHED:
