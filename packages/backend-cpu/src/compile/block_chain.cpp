@@ -89,6 +89,9 @@ class ChainRun final : public LoopCapture {
     tensors_.reserve(chain.tensors_.size());
     for (const BlockChain::Tensor& tensor : chain.tensors_) describe(tensor);
     loops_.resize(chain.steps_.size());
+    size_t values = 0;
+    for (const BlockChain::Step& step : chain.steps_) values += step.values.size();
+    values_.reserve(values);  // kernels have pointers into it
     before_ = std::exchange(loop_capture(), this);
   }
   ~ChainRun() { loop_capture() = before_; }
@@ -116,8 +119,11 @@ class ChainRun final : public LoopCapture {
   };
   struct Loop {
     const Blocks* blocks = nullptr;  // of a kernel
+    std::array<Place, max_block_inputs> in;
+    int count = 0;
+    Place out;
     const LoopGraph* code = nullptr;
-    std::vector<Place> in, out;
+    std::vector<Place> code_in, code_out;
   };
 
   void describe(const BlockChain::Tensor& tensor) {
@@ -143,24 +149,27 @@ class ChainRun final : public LoopCapture {
     const BlockChain::Step& step = chain_.steps_[captured_];
     Loop& loop = loops_[captured_++];
     loop.code = step.code.get();
-    for (const int number : step.inputs) loop.in.push_back(memory_place(chain_.tensors_[static_cast<size_t>(number)]));
+    for (const int number : step.inputs)
+      loop.code_in.push_back(memory_place(chain_.tensors_[static_cast<size_t>(number)]));
     for (const int number : step.outputs)
-      loop.out.push_back(memory_place(chain_.tensors_[static_cast<size_t>(number)]));
+      loop.code_out.push_back(memory_place(chain_.tensors_[static_cast<size_t>(number)]));
   }
 
   void call_kernel() {
     const BlockChain::Step& step = chain_.steps_[captured_];
-    std::vector<cb_value> values = step.values;
+    const size_t begin = values_.size();
+    values_.insert(values_.end(), step.values.begin(), step.values.end());
+    cb_value* const values = values_.data() + begin;
     for (const auto& [argument, tensor] : step.tensors)
-      values[static_cast<size_t>(argument)].as.tensor = &tensors_[static_cast<size_t>(tensor)];
+      values[argument].as.tensor = &tensors_[static_cast<size_t>(tensor)];
     cb_call call{};
     call.size = sizeof(cb_call);
     call.host = &no_services;
     call.operator_name = step.name.c_str();
     call.output_count = 1;
-    call.argument_count = static_cast<int32_t>(values.size());
+    call.argument_count = static_cast<int32_t>(step.values.size());
     call.outputs = &tensors_[static_cast<size_t>(step.outputs.front())];
-    call.arguments = values.data();
+    call.arguments = values;
     call.error = error_;
     call.error_capacity = sizeof error_;
     const size_t before = captured_;
@@ -176,15 +185,16 @@ class ChainRun final : public LoopCapture {
   bool take_loop(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {
     Loop& loop = loops_[captured_];
     loop.blocks = &blocks;
+    loop.count = count;
     if (&out != &tensors_[static_cast<size_t>(chain_.steps_[captured_].outputs.front())]) return false;
     for (int k = 0; k < count; ++k) {
       const auto number = in[k] - tensors_.data();
       const bool is_own = number >= 0 && number < static_cast<int64_t>(tensors_.size());
       const bool is_constant = (in[k]->flags & CB_TENSOR_NUMBER) || in[k]->ndim == 0 || in[k]->strides[0] == 0;
       if (!is_own && !is_constant) return false;
-      if (run_) loop.in.push_back(place_of(*in[k], is_constant, blocks.halves_as_float));
+      if (run_) loop.in[static_cast<size_t>(k)] = place_of(*in[k], is_constant, blocks.halves_as_float);
     }
-    if (run_) loop.out.push_back(place_of(out, false, blocks.halves_as_float));
+    if (run_) loop.out = place_of(out, false, blocks.halves_as_float);
     return true;
   }
 
@@ -259,7 +269,8 @@ class ChainRun final : public LoopCapture {
     const std::vector<int>& made = chain_.steps_.back().outputs;
     const BlockChain::Tensor& last = chain_.tensors_[static_cast<size_t>(made.back())];
     if (made.size() > 1 || last.output < 0 || last.is_streamed) return;
-    Place& place = loops_.back().out.front();
+    Loop& loop = loops_.back();
+    Place& place = loop.code ? loop.code_out.front() : loop.out;
     place.address = static_cast<std::byte*>(run_->outputs[last.output]);
     place.step = last.itemsize;
     std::erase(outputs, &last);
@@ -268,15 +279,15 @@ class ChainRun final : public LoopCapture {
   void run_loop(const Loop& loop, int64_t begin, int64_t count) const {
     if (loop.code) return run_code(loop, begin, count);
     const void* in[max_block_inputs];
-    for (size_t k = 0; k < loop.in.size(); ++k) {
-      const Place& place = loop.in[k];
+    for (int k = 0; k < loop.count; ++k) {
+      const Place& place = loop.in[static_cast<size_t>(k)];
       in[k] = place.address + begin * place.step;
       if (place.widened < 0) continue;
-      std::byte* const wide = wide_ + k * slot_bytes;
+      std::byte* const wide = wide_ + static_cast<size_t>(k) * slot_bytes;
       widen(place.widened, in[k], wide, count);
       in[k] = wide;
     }
-    const Place& out = loop.out.front();
+    const Place& out = loop.out;
     std::byte* const to = out.address + begin * out.step;
     if (out.widened < 0) return loop.blocks->loop(to, in, count, loop.blocks->context);
     std::byte* const wide = wide_ + max_block_inputs * slot_bytes;
@@ -287,8 +298,9 @@ class ChainRun final : public LoopCapture {
   void run_code(const Loop& loop, int64_t begin, int64_t count) const {
     std::array<const void*, most_places> inputs;
     std::array<void*, most_places> outputs;
-    for (size_t k = 0; k < loop.in.size(); ++k) inputs[k] = loop.in[k].address + begin * loop.in[k].step;
-    for (size_t k = 0; k < loop.out.size(); ++k) outputs[k] = loop.out[k].address + begin * loop.out[k].step;
+    const auto address = [&](const Place& place) { return place.address + begin * place.step; };
+    std::ranges::transform(loop.code_in, inputs.begin(), address);
+    std::ranges::transform(loop.code_out, outputs.begin(), address);
     loop.code->run({sizeof(cb_graph_run), count, inputs.data(), outputs.data()});
   }
 
@@ -319,6 +331,7 @@ class ChainRun final : public LoopCapture {
   LoopCapture* before_ = nullptr;
   int64_t numel_ = captured_numel;
   std::vector<cb_tensor> tensors_;
+  std::vector<cb_value> values_;
   std::vector<Loop> loops_;
   std::vector<Repeated> repeated_;
   size_t captured_ = 0, memory_used_ = 0;

@@ -195,18 +195,10 @@ class GroupRun {
     return reinterpret_cast<char*>(scratch) + expansion.scratch;
   }
 
-  // Tiles of a row that repeats begin within these elements.
-  void write_periods(std::byte* scratch) const {
+  void write_expansions(std::byte* scratch) const {
     for (size_t k = 0; k < expanded_.size(); ++k) {
       const Expansion& one = tiling_.expansions[k];
-      if (one.period) expand(one, expanded_[k], 0, one.capacity(tiling_.length), memory_of(one, scratch));
-    }
-  }
-
-  void write_expansions(int64_t begin, int64_t end, std::byte* scratch) const {
-    for (size_t k = 0; k < expanded_.size(); ++k) {
-      const Expansion& one = tiling_.expansions[k];
-      if (!one.period) expand(one, expanded_[k], begin, end, memory_of(one, scratch));
+      expand(one, expanded_[k], one.capacity(tiling_.length), memory_of(one, scratch));
     }
   }
 
@@ -219,7 +211,7 @@ class GroupRun {
         tensor->numel = part.size;
         if (one.expansion >= 0) {
           const Expansion& from = tiling_.expansions[static_cast<size_t>(one.expansion)];
-          tensor->data = memory_of(from, scratch) + (from.period ? begin % from.period * from.itemsize : 0);
+          tensor->data = memory_of(from, scratch) + from.phase(begin);
         } else if (one.buffer >= 0) {
           tensor->data =
               one.scratch >= 0 ? reinterpret_cast<char*>(scratch) + one.scratch : *address + begin * one.step;
@@ -228,7 +220,6 @@ class GroupRun {
         ++address;
       }
     }
-    write_expansions(begin, begin + part.size, scratch);
   }
 
   // The part's tiles, in units, are equally long.
@@ -238,7 +229,7 @@ class GroupRun {
       fill(part);
       std::byte* const scratch = tiling_.scratch_bytes ? tile_memory(tiling_.scratch_bytes) : nullptr;
       if (tiling_.scratch_bytes && !scratch) return fail(CB_OUT_OF_MEMORY, "");
-      write_periods(scratch);
+      write_expansions(scratch);
       const int64_t tiles = ((end - begin) * unit + tiling_.length - 1) / tiling_.length;
       const auto begin_of = [&](int64_t tile) { return (begin + (end - begin) * tile / tiles) * unit; };
       for (int64_t tile = 0; tile < tiles && !has_failed_.load(std::memory_order_relaxed); ++tile) {
@@ -350,7 +341,7 @@ bool Program::is_tileable(const Instruction& instruction) const {
     if (value.kind != CB_TENSOR || is_number(*value.as.tensor)) continue;
     if (value.as.tensor->numel != output.numel) return false;
     if (!is_laid_out_like(*value.as.tensor, output) && !is_repeated(*value.as.tensor) &&
-        !is_broadcast_like(*value.as.tensor, output))
+        !expansion_of(*value.as.tensor, output))
       return false;
   }
   return true;
@@ -391,11 +382,10 @@ namespace {
 
 // Equal operands of several calls are written once.
 void add_expansion(Tiling& tiling, TiledTensor& one, const cb_tensor& output) {
-  Expansion wanted = expansion_of(*one.tensor, output);
+  Expansion wanted = *expansion_of(*one.tensor, output);
   wanted.buffer = one.buffer;
   wanted.offset = one.offset;
-  const auto known =
-      std::ranges::find_if(tiling.expansions, [&](const Expansion& other) { return other.is_same(wanted); });
+  const auto known = std::ranges::find(tiling.expansions, wanted);
   one.expansion = static_cast<int>(known - tiling.expansions.begin());
   if (known == tiling.expansions.end()) tiling.expansions.push_back(wanted);
 }
