@@ -21,6 +21,8 @@ std::span<const cb_kernel_entry> kernel_entries;
 
 // Of a tensor in a block.
 constexpr int64_t block_bytes = 4096;
+// Larger inputs are not in a near cache: the next block of them is prefetched.
+constexpr int64_t far_bytes = int64_t{1} << 20;
 // Kernels are called with so many elements of memory, of which they compute none.
 constexpr int64_t captured_numel = 512;
 // Operands of widened dtypes: three of a loop, and its result.
@@ -248,7 +250,8 @@ class ChainRun final : public LoopCapture {
     wide_ = slot(chain_.slot_count_);
     std::vector<const BlockChain::Tensor*> inputs, outputs;
     for (const BlockChain::Tensor& tensor : chain_.tensors_) {
-      if (tensor.input >= 0 && !tensor.is_repeated) inputs.push_back(&tensor);
+      const bool is_far = tensor.description.numel * tensor.itemsize >= far_bytes;
+      if (tensor.input >= 0 && !tensor.is_repeated && is_far) inputs.push_back(&tensor);
       if (tensor.output >= 0) outputs.push_back(&tensor);
     }
     write_last_directly(outputs);
