@@ -18,7 +18,7 @@ struct TiledTensor {
   int64_t step = 0;          // in bytes from one element to the next; 0: it is one for all
   bool is_expanded = false;  // a row that repeats
   int expansion = -1;        // of an expanded tensor: which of the tiling's
-  // Of a buffer that only the group uses, and of an expansion: where it lies in the memory of tiles.
+  // Of a buffer that only the group uses, and of an expansion: where it is in the memory of tiles.
   int64_t scratch = -1;
 };
 
