@@ -11,6 +11,7 @@
 #include <string>
 
 #include "candelabra/compile.h"
+#include "compile/block_chain.hpp"
 #include "compile/compiled_graph.hpp"
 #include "families.hpp"
 #include "gemm/choice_file.hpp"
@@ -194,19 +195,38 @@ void run_parallel(int64_t begin, int64_t end, int64_t grain, void (*body)(void*,
   parallel_for(end - begin, grain, [&](int64_t from, int64_t to) { body(context, begin + from, begin + to); });
 }
 
+int32_t claim_operators(const cb_graph* graph, uint8_t* claimed) {
+  return guarded([&] { claim_graph(*graph, claimed); });
+}
+
 int32_t compile_operators(const cb_graph* graph, void** result) {
-  return guarded([&] { *result = compile_graph(*graph); });
+  return guarded([&] { *result = compile_graph(*graph).release(); });
 }
 
 int32_t execute_operators(void* compiled, const cb_graph_run* run) {
-  execute_graph(compiled, *run);
-  return CB_OK;
+  return guarded([&] { static_cast<const CompiledGraph*>(compiled)->run(*run); });
+}
+
+void destroy_operators(void* compiled) {
+  delete static_cast<CompiledGraph*>(compiled);
+}
+
+int32_t save_operators(void* compiled, void* buffer, uint64_t capacity, uint64_t* bytes) {
+  return guarded([&] {
+    const std::vector<std::byte> saved = saved_graph(*static_cast<const CompiledGraph*>(compiled));
+    *bytes = saved.size();
+    if (saved.size() <= capacity) std::memcpy(buffer, saved.data(), saved.size());
+  });
+}
+
+int32_t load_operators(const cb_graph* graph, const void* saved, uint64_t bytes, void** result) {
+  return guarded([&] { *result = load_graph(*graph, {static_cast<const std::byte*>(saved), bytes}).release(); });
 }
 
 const void* extension(const char* name) {
   static int32_t (*const flush)(int32_t) = flush_denormal;
-  static const cb_compile compile{sizeof(cb_compile), run_parallel,      claim_graph,
-                                  compile_operators,  execute_operators, destroy_graph};
+  static const cb_compile compile{sizeof(cb_compile), run_parallel,      claim_operators, compile_operators,
+                                  execute_operators,  destroy_operators, save_operators,  load_operators};
   if (std::strcmp(name, "flush_denormal") == 0) return &flush;
   return std::strcmp(name, "compile") == 0 ? &compile : nullptr;
 }
@@ -231,6 +251,7 @@ cb_backend make_table() {
   // otherwise initialize() fails, and code that this processor cannot run must not run before that
   if (runs_here()) {
     kernels().write_to(table);
+    use_kernels_in_chains(kernels().entries());
   }
   table.initialize = initialize;
   table.last_error = last_error;

@@ -14,33 +14,39 @@ import logging
 from pathlib import Path
 from typing import Any
 
-#: `void *compile(const char *text, const char *name)`
-_TextCompiler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
-#: Code lives as long as its engine.
-_engines: list[Any] = []
+#: `void accept(void *context, const void *file, uint64_t bytes)`
+_Accept = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
+#: `void compile(const char *text, accept, void *context)`
+_TextCompiler = ctypes.CFUNCTYPE(None, ctypes.c_char_p, _Accept, ctypes.c_void_p)
 
 
 @functools.cache
-def _processor() -> dict[str, Any]:
-    """Return how LLVM makes code for this processor."""
+def _machine() -> Any:
+    """Return what makes LLVM's code for this processor."""
     import llvmlite.binding as binding  # here: it takes longer to load than a group to compile
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    features = binding.get_host_cpu_features().flatten()
-    # Level 1 schedules and allocates registers; higher ones look for what a loop of vectors lacks.
-    return {"cpu": binding.get_host_cpu_name(), "features": features, "opt": 1, "jit": True}
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(),
+        features=binding.get_host_cpu_features().flatten(),
+        # Level 1 schedules and allocates registers; higher ones look for what a loop of vectors
+        # lacks.
+        opt=1,
+        # Constants are near the code, wherever the library puts both.
+        reloc="pic",
+        codemodel="small",
+    )
 
 
-def compile_text(text: str, name: str) -> int:
-    """Return the address of a function, compiled from LLVM's intermediate representation.
+def compile_text(text: str) -> bytes:
+    """Return an object file with the machine code of functions in LLVM's intermediate
+    representation.
 
     Parameters
     ----------
     text
         A module in LLVM's assembly language.
-    name
-        The function in it.
 
     Raises
     ------
@@ -49,37 +55,35 @@ def compile_text(text: str, name: str) -> int:
 
     Examples
     --------
-    >>> import ctypes
     >>> from candelabra_backend_cpu import llvm
-    >>> address = llvm.compile_text("define i32 @one() { ret i32 1 }", "one")
-    >>> ctypes.CFUNCTYPE(ctypes.c_int)(address)()
-    1
+    >>> llvm.compile_text("define i32 @one() { ret i32 1 }")[:4]
+    b'\x7fELF'
     """
     import llvmlite.binding as binding
 
-    processor = _processor()
-    # The engine owns its machine.
-    machine = binding.Target.from_default_triple().create_target_machine(**processor)
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
-    engine.finalize_object()
-    _engines.append(engine)
-    return int(engine.get_function_address(name))
+    machine = _machine()
+    module = binding.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return bytes(machine.emit_object(module))
 
 
-def _compile_or_null(text: bytes, name: bytes) -> int | None:
-    """Return the address, or None where LLVM fails, so that the kernels run instead."""
+def _compile(text: bytes, accept: Any, context: int) -> None:
+    """Give the library the object file, or nothing where LLVM fails, so that the kernels run
+    instead.
+    """
     try:
-        return compile_text(text.decode(), name.decode())
+        made = compile_text(text.decode())
+        accept(context, made, len(made))
     except Exception as error:
         logging.getLogger("candelabra.backends.cpu").warning("LLVM does not compile a group of operators: %s", error)
     except KeyboardInterrupt:
         # Nothing can be raised through the library. It is raised by the next code of Python.
         _thread.interrupt_main()
-    return None
 
 
 #: Kept: the library calls it as long as the process lives.
-_callback = _TextCompiler(_compile_or_null)
+_callback = _TextCompiler(_compile)
 
 
 def register(library: Path) -> None:

@@ -5,19 +5,22 @@
 #include <cstring>
 #include <string_view>
 
+#include "drivers/blocks.hpp"
+
 namespace candelabra::cpu {
 
 namespace {
 
-constexpr uint64_t floats = CB_DTYPE_BIT(CB_FLOAT32) | CB_DTYPE_BIT(CB_FLOAT64);
-constexpr uint64_t float32_only = CB_DTYPE_BIT(CB_FLOAT32);
+// Of halves, the formulas are those of float32.
+constexpr uint64_t narrow_floats = CB_DTYPE_BIT(CB_FLOAT32) | CB_DTYPE_BIT(CB_FLOAT16) | CB_DTYPE_BIT(CB_BFLOAT16);
+constexpr uint64_t floats = narrow_floats | CB_DTYPE_BIT(CB_FLOAT64);
 constexpr uint64_t integers = CB_DTYPE_BIT(CB_UINT8) | CB_DTYPE_BIT(CB_INT8) | CB_DTYPE_BIT(CB_INT16) |
                               CB_DTYPE_BIT(CB_INT32) | CB_DTYPE_BIT(CB_INT64);
 constexpr uint64_t bools = CB_DTYPE_BIT(CB_BOOL);
 constexpr uint64_t reals = floats | integers;
 
 // Which dtypes the tensors of an operator have together.
-enum class Types : uint8_t {
+enum class OperandTypes : uint8_t {
   Same,        // all, the result's too
   Compared,    // all operands; the result is bool
   Condition0,  // all, but operand 0 is bool
@@ -27,7 +30,7 @@ enum class Types : uint8_t {
 struct Formula {
   const char* name;
   uint64_t dtypes;  // that it computes in
-  Types types;
+  OperandTypes types;
   bool is_exact;
   std::string (*text)(const NodeText&);
   bool (*accepts)(const cb_graph_node&) = nullptr;  // the arguments that are no tensors
@@ -112,6 +115,11 @@ std::string square(Text node) {
 
 double exponent_of(const cb_graph_node& node) {
   const cb_tensor& exponent = *node.arguments[1].as.tensor;
+  if (is_half(exponent.dtype)) {
+    float wide = 0;
+    widen(exponent.dtype, exponent.data, &wide, 1);
+    return static_cast<double>(wide);
+  }
   if (exponent.dtype == CB_FLOAT32) return static_cast<double>(*static_cast<const float*>(exponent.data));
   return *static_cast<const double*>(exponent.data);
 }
@@ -338,55 +346,55 @@ std::string gelu(Text node) {
 }
 
 constexpr Formula formulas[] = {
-    {"add", reals | bools, Types::Same, true, add, accepts_add},
-    {"sub", reals, Types::Same, true, sub, has_real_scalars},
-    {"rsub", reals, Types::Same, true, rsub, has_real_scalars},
-    {"mul", reals | bools, Types::Same, true, mul},
-    {"addcmul", reals, Types::Same, true, addcmul, has_real_scalars},
-    {"addcdiv", floats, Types::Same, true, addcdiv, has_real_scalars},
-    {"div", floats, Types::Same, true, div, has_no_rounding},
-    {"reciprocal", floats, Types::Same, true, reciprocal},
-    {"rsqrt", floats, Types::Same, true, rsqrt},
-    {"square", reals | bools, Types::Same, true, square},
-    {"pow", floats, Types::Same, true, pow, has_common_exponent},
-    {"sqrt", floats, Types::Same, true, SquareRoot::text},
-    {"neg", reals, Types::Same, true, neg},
-    {"abs", reals, Types::Same, true, abs},
-    {"floor", floats, Types::Same, true, Floor::text},
-    {"ceil", floats, Types::Same, true, Ceil::text},
-    {"trunc", floats, Types::Same, true, Trunc::text},
-    {"relu", reals, Types::Same, true, relu},
-    {"maximum", reals, Types::Same, true, maximum},
-    {"minimum", reals, Types::Same, true, minimum},
-    {"clamp", reals, Types::Same, true, clamp, has_a_limit},
-    {"hardtanh", floats, Types::Same, true, hardtanh},
-    {"leaky_relu", floats, Types::Same, true, leaky_relu},
-    {"leaky_relu_backward", floats, Types::Same, true, leaky_relu_backward},
-    {"threshold_backward", floats, Types::Same, true, threshold_backward},
-    {"sigmoid_backward", floats, Types::Same, true, sigmoid_backward},
-    {"tanh_backward", floats, Types::Same, true, tanh_backward},
-    {"eq", reals | bools, Types::Compared, true, compared<'e', 'q'>},
-    {"ne", reals | bools, Types::Compared, true, compared<'n', 'e'>},
-    {"lt", reals | bools, Types::Compared, true, compared<'l', 't'>},
-    {"le", reals | bools, Types::Compared, true, compared<'l', 'e'>},
-    {"gt", reals | bools, Types::Compared, true, compared<'g', 't'>},
-    {"ge", reals | bools, Types::Compared, true, compared<'g', 'e'>},
-    {"isnan", floats, Types::Compared, true, is_nan},
-    {"logical_and", bools, Types::Compared, true, bitwise_and},
-    {"logical_or", bools, Types::Compared, true, bitwise_or},
-    {"logical_xor", bools, Types::Compared, true, bitwise_xor},
-    {"logical_not", bools, Types::Compared, true, logical_not},
-    {"bitwise_and", integers | bools, Types::Same, true, bitwise_and},
-    {"bitwise_or", integers | bools, Types::Same, true, bitwise_or},
-    {"bitwise_xor", integers | bools, Types::Same, true, bitwise_xor},
-    {"bitwise_not", integers | bools, Types::Same, true, bitwise_not},
-    {"where", reals | bools, Types::Condition0, true, where},
-    {"masked_fill", reals | bools, Types::Condition1, true, masked_fill},
-    {"exp", float32_only, Types::Same, false, exp},
-    {"sigmoid", float32_only, Types::Same, false, sigmoid},
-    {"silu", float32_only, Types::Same, false, silu},
-    {"tanh", float32_only, Types::Same, false, tanh},
-    {"gelu", float32_only, Types::Same, false, gelu},
+    {"add", reals | bools, OperandTypes::Same, true, add, accepts_add},
+    {"sub", reals, OperandTypes::Same, true, sub, has_real_scalars},
+    {"rsub", reals, OperandTypes::Same, true, rsub, has_real_scalars},
+    {"mul", reals | bools, OperandTypes::Same, true, mul},
+    {"addcmul", reals, OperandTypes::Same, true, addcmul, has_real_scalars},
+    {"addcdiv", floats, OperandTypes::Same, true, addcdiv, has_real_scalars},
+    {"div", floats, OperandTypes::Same, true, div, has_no_rounding},
+    {"reciprocal", floats, OperandTypes::Same, true, reciprocal},
+    {"rsqrt", floats, OperandTypes::Same, true, rsqrt},
+    {"square", reals | bools, OperandTypes::Same, true, square},
+    {"pow", floats, OperandTypes::Same, true, pow, has_common_exponent},
+    {"sqrt", floats, OperandTypes::Same, true, SquareRoot::text},
+    {"neg", reals, OperandTypes::Same, true, neg},
+    {"abs", reals, OperandTypes::Same, true, abs},
+    {"floor", floats, OperandTypes::Same, true, Floor::text},
+    {"ceil", floats, OperandTypes::Same, true, Ceil::text},
+    {"trunc", floats, OperandTypes::Same, true, Trunc::text},
+    {"relu", reals, OperandTypes::Same, true, relu},
+    {"maximum", reals, OperandTypes::Same, true, maximum},
+    {"minimum", reals, OperandTypes::Same, true, minimum},
+    {"clamp", reals, OperandTypes::Same, true, clamp, has_a_limit},
+    {"hardtanh", floats, OperandTypes::Same, true, hardtanh},
+    {"leaky_relu", floats, OperandTypes::Same, true, leaky_relu},
+    {"leaky_relu_backward", floats, OperandTypes::Same, true, leaky_relu_backward},
+    {"threshold_backward", floats, OperandTypes::Same, true, threshold_backward},
+    {"sigmoid_backward", floats, OperandTypes::Same, true, sigmoid_backward},
+    {"tanh_backward", floats, OperandTypes::Same, true, tanh_backward},
+    {"eq", reals | bools, OperandTypes::Compared, true, compared<'e', 'q'>},
+    {"ne", reals | bools, OperandTypes::Compared, true, compared<'n', 'e'>},
+    {"lt", reals | bools, OperandTypes::Compared, true, compared<'l', 't'>},
+    {"le", reals | bools, OperandTypes::Compared, true, compared<'l', 'e'>},
+    {"gt", reals | bools, OperandTypes::Compared, true, compared<'g', 't'>},
+    {"ge", reals | bools, OperandTypes::Compared, true, compared<'g', 'e'>},
+    {"isnan", floats, OperandTypes::Compared, true, is_nan},
+    {"logical_and", bools, OperandTypes::Compared, true, bitwise_and},
+    {"logical_or", bools, OperandTypes::Compared, true, bitwise_or},
+    {"logical_xor", bools, OperandTypes::Compared, true, bitwise_xor},
+    {"logical_not", bools, OperandTypes::Compared, true, logical_not},
+    {"bitwise_and", integers | bools, OperandTypes::Same, true, bitwise_and},
+    {"bitwise_or", integers | bools, OperandTypes::Same, true, bitwise_or},
+    {"bitwise_xor", integers | bools, OperandTypes::Same, true, bitwise_xor},
+    {"bitwise_not", integers | bools, OperandTypes::Same, true, bitwise_not},
+    {"where", reals | bools, OperandTypes::Condition0, true, where},
+    {"masked_fill", reals | bools, OperandTypes::Condition1, true, masked_fill},
+    {"exp", narrow_floats, OperandTypes::Same, false, exp},
+    {"sigmoid", narrow_floats, OperandTypes::Same, false, sigmoid},
+    {"silu", narrow_floats, OperandTypes::Same, false, silu},
+    {"tanh", narrow_floats, OperandTypes::Same, false, tanh},
+    {"gelu", narrow_floats, OperandTypes::Same, false, gelu},
 };
 
 const Formula* formula_of(const cb_graph_node& node) {
@@ -410,20 +418,23 @@ bool is_compiled(const cb_graph_node& node, const cb_graph& graph) {
   if (!formula || (!formula->is_exact && !(graph.flags & CB_GRAPH_INEXACT))) return false;
   const int32_t dtype = computed_dtype(node);
   if (dtype < 0 || !(formula->dtypes & CB_DTYPE_BIT(dtype))) return false;
-  const int32_t result = formula->types == Types::Compared ? static_cast<int32_t>(CB_BOOL) : dtype;
+  // To round halves after each operator takes longer than the operators.
+  if (is_half(dtype) && !(graph.flags & CB_GRAPH_INEXACT)) return false;
+  const int32_t result = formula->types == OperandTypes::Compared ? static_cast<int32_t>(CB_BOOL) : dtype;
   if (graph.tensors[node.output].dtype != result) return false;
   for (int i = 0; i < node.argument_count; ++i) {
     const cb_value& value = node.arguments[i];
     if (value.kind != CB_TENSOR) continue;
-    const bool is_condition =
-        (i == 0 && formula->types == Types::Condition0) || (i == 1 && formula->types == Types::Condition1);
+    const bool is_condition = (i == 0 && formula->types == OperandTypes::Condition0) ||
+                              (i == 1 && formula->types == OperandTypes::Condition1);
     if (value.as.tensor->dtype != (is_condition ? static_cast<int32_t>(CB_BOOL) : dtype)) return false;
   }
   return !formula->accepts || formula->accepts(node);
 }
 
 std::string formula_text(const NodeText& node) {
-  node.to.set_dtype(computed_dtype(node.node));
+  const int32_t dtype = computed_dtype(node.node);
+  node.to.set_dtype(is_half(dtype) ? static_cast<int32_t>(CB_FLOAT32) : dtype);
   return formula_of(node.node)->text(node);
 }
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "compile/formulas.hpp"
 
@@ -12,6 +14,7 @@ namespace candelabra::cpu {
 namespace {
 
 std::string_view register_type(int32_t dtype) {
+  if (is_half(dtype)) return "float";
   return dtype == CB_BOOL ? "i1" : memory_type(dtype);
 }
 
@@ -81,6 +84,15 @@ class Loop {
     if (dtype == CB_BOOL) {
       entry_ += "  " + name + ".e = icmp ne i8 " + element + ", 0\n";
       element = name + ".e";
+    } else if (dtype == CB_FLOAT16) {
+      entry_ += "  " + name + ".h = bitcast i16 " + element + " to half\n";
+      entry_ += "  " + name + ".e = fpext half " + name + ".h to float\n";
+      element = name + ".e";
+    } else if (dtype == CB_BFLOAT16) {
+      entry_ += "  " + name + ".z = zext i16 " + element + " to i32\n";
+      entry_ += "  " + name + ".s = shl i32 " + name + ".z, 16\n";
+      entry_ += "  " + name + ".e = bitcast i32 " + name + ".s to float\n";
+      element = name + ".e";
     }
     entry_ += "  " + name + ".v = insertelement " + vector + " poison, " + std::string(register_type(dtype)) + " " +
               element + ", i32 0\n";
@@ -123,9 +135,11 @@ class Loop {
       const auto number = static_cast<size_t>(graph_.inputs[k]);
       if (tensor(number).strides[0] == 0) continue;
       const std::string address = element_address(number, u), name = tensor_name(number, u);
-      const bool is_bool = tensor(number).dtype == CB_BOOL;
-      body_ += "  " + name + (is_bool ? ".m" : "") + " = load " + memory_vector(number) + ", ptr " + address +
-               ", align " + std::to_string(cb_dtype_size(tensor(number).dtype)) + "\n";
+      const int32_t dtype = tensor(number).dtype;
+      const bool is_bool = dtype == CB_BOOL;
+      body_ += "  " + name + (is_bool || is_half(dtype) ? ".m" : "") + " = load " + memory_vector(number) + ", ptr " +
+               address + ", align " + std::to_string(cb_dtype_size(tensor(number).dtype)) + "\n";
+      if (is_half(dtype)) halves_[name] = VectorText(body_, name + ".w", true).widened(dtype, name + ".m");
       if (is_bool) body_ += "  " + name + " = icmp ne " + memory_vector(number) + " " + name + ".m, zeroinitializer\n";
     }
   }
@@ -136,6 +150,7 @@ class Loop {
     for (size_t k = 0; k < names.size(); ++k) {
       const bool is_repeated = (tensor(k).flags & CB_TENSOR_NUMBER) || tensor(k).strides[0] == 0;
       names[k] = is_repeated ? "%r" + std::to_string(k) : tensor_name(k, u);
+      if (const auto half = halves_.find(names[k]); half != halves_.end()) names[k] = half->second;
     }
     VectorText to(body_, "%v" + std::to_string(u) + ".", !(graph_.flags & CB_GRAPH_INEXACT));
     for (int k = 0; k < graph_.node_count; ++k) {
@@ -158,16 +173,21 @@ class Loop {
         body_ += "  " + address + ".z = zext <" + std::to_string(lanes) + " x i1> " + value + " to " +
                  memory_vector(number) + "\n";
         value = address + ".z";
+      } else if (is_half(tensor(number).dtype)) {
+        value = VectorText(body_, address + ".n", true).narrowed(tensor(number).dtype, value);
       }
       const bool is_streamed = is_streamed_[static_cast<size_t>(k)];
+      const size_t itemsize = cb_dtype_size(tensor(number).dtype);
+      const size_t alignment = is_streamed ? std::min<size_t>(64, lanes * itemsize) : itemsize;
       body_ += "  store " + memory_vector(number) + " " + value + ", ptr " + address + ", align " +
-               (is_streamed ? "64, !nontemporal !0\n" : std::to_string(cb_dtype_size(tensor(number).dtype)) + "\n");
+               std::to_string(alignment) + (is_streamed ? ", !nontemporal !0\n" : "\n");
     }
   }
 
   const cb_graph& graph_;
   const std::vector<bool>& is_streamed_;
   int vectors_;
+  std::map<std::string, std::string> halves_;  // the names of inputs in registers, by their own
   std::string entry_, body_;
 };
 
@@ -180,6 +200,8 @@ std::string_view memory_type(int32_t dtype) {
     case CB_INT8:
       return "i8";
     case CB_INT16:
+    case CB_FLOAT16:
+    case CB_BFLOAT16:
       return "i16";
     case CB_INT32:
       return "i32";
@@ -266,6 +288,33 @@ std::string VectorText::fma(const std::string& a, const std::string& b, const st
   const std::string type = vector_type(dtype_), suffix = dtype_ == CB_FLOAT32 ? "f32" : "f64";
   return line("call " + type + " @llvm.fma.v" + std::to_string(lanes) + suffix + "(" + type + " " + a + ", " + type +
               " " + b + ", " + type + " " + c + ")");
+}
+
+std::string VectorText::widened(int32_t half, const std::string& a) {
+  const std::string memory = vector_type(CB_INT16), ints = vector_type(CB_INT32), floats = vector_type(CB_FLOAT32);
+  if (half == CB_FLOAT16)
+    return line("fpext <16 x half> " + line("bitcast " + memory + " " + a + " to <16 x half>") + " to " + floats);
+  const std::string wide = line("zext " + memory + " " + a + " to " + ints);
+  const int32_t before = std::exchange(dtype_, CB_INT32);
+  const std::string bits = line("shl " + ints + " " + wide + ", " + integer(16));
+  dtype_ = before;
+  return line("bitcast " + ints + " " + bits + " to " + floats);
+}
+
+std::string VectorText::narrowed(int32_t half, const std::string& a) {
+  const std::string memory = vector_type(CB_INT16), ints = vector_type(CB_INT32), floats = vector_type(CB_FLOAT32);
+  if (half == CB_FLOAT16)
+    return line("bitcast <16 x half> " + line("fptrunc " + floats + " " + a + " to <16 x half>") + " to " + memory);
+  // To the upper 16 bits: to nearest, ties to even.
+  const int32_t before = std::exchange(dtype_, CB_INT32);
+  const std::string bits = line("bitcast " + floats + " " + a + " to " + ints);
+  const std::string odd = binary("and", line("lshr " + ints + " " + bits + ", " + integer(16)), integer(1));
+  const std::string sum = binary("add", binary("add", bits, integer(0x7fff)), odd);
+  const std::string is_not_number = line("fcmp uno " + floats + " " + a + ", " + a);
+  const std::string rounded = select(is_not_number, integer(0x7fc00000), sum);
+  const std::string upper = line("lshr " + ints + " " + rounded + ", " + integer(16));
+  dtype_ = before;
+  return line("trunc " + ints + " " + upper + " to " + memory);
 }
 
 std::string VectorText::intrinsic(const char* function, const std::string& a) {

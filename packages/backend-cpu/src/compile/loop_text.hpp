@@ -47,6 +47,9 @@ class VectorText {
   std::string either(const std::string& a, const std::string& b);  // of truths
   std::string select(const std::string& condition, const std::string& a, const std::string& b);
   std::string fma(const std::string& a, const std::string& b, const std::string& c);
+  // Conversions of halves in memory, which are <16 x i16>.
+  std::string widened(int32_t half, const std::string& a);
+  std::string narrowed(int32_t half, const std::string& a);
   // An intrinsic of one operand: "sqrt", "fabs", "floor", "ceil", "trunc", "roundeven".
   std::string intrinsic(const char* function, const std::string& a);
 
@@ -59,6 +62,10 @@ class VectorText {
 };
 
 inline constexpr int lanes = 16;
+// Halves are float32 in registers, and are rounded where they are stored.
+inline bool is_half(int32_t dtype) {
+  return dtype == CB_FLOAT16 || dtype == CB_BFLOAT16;
+}
 // The type of a vector in registers, such as "<16 x float>"; of bools "<16 x i1>".
 std::string vector_type(int32_t dtype);
 // The type of an element in memory, or empty for a dtype that is not compiled.

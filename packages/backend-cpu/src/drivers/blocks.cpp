@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "drivers/iterate.hpp"
+#include "drivers/loop_capture.hpp"
 #include "memory/copy_bytes.hpp"
 #include "memory/gather.hpp"
 #include "memory/move_rows.hpp"
@@ -467,8 +468,15 @@ void narrow(int32_t dtype, const void* in, void* out, int64_t n) {
   convert(static_cast<const float*>(in), static_cast<uint16_t*>(out), dtype == CB_COMPLEX32 ? 2 * n : n);
 }
 
+LoopCapture*& loop_capture() {
+  static thread_local LoopCapture* capture = nullptr;
+  return capture;
+}
+
 void run_blocks(const Blocks& blocks, cb_tensor& out, const cb_tensor* const* in, int count) {
   if (out.numel == 0) return;
+  if (LoopCapture* const capture = loop_capture()) [[unlikely]]
+    return capture->captured(blocks, out, in, count);
   switch (count) {
     case 1:
       return Driver<2>(blocks, {&out, in[0]}).run();

@@ -90,8 +90,20 @@ typedef struct cb_compile {
   /* Computes a tile, on the calling thread alone. A failure ends the program with the exception of
    * the status, whose message is in last_error(). [any] */
   int32_t (*execute)(void* compiled, const cb_graph_run* run);
-  /* Gives up what compile() returned. [gil] */
+  /* Gives up what compile() or load() returned. [gil] */
   void (*destroy)(void* compiled);
+
+  /* The following two are both present or both null. (optional) every process compiles anew */
+
+  /* Writes to `bytes` how much load() needs to make a compiled graph again, and writes that to
+   * `buffer` if `capacity` suffices for it. The core keeps it in the user's cache folder and nowhere
+   * else: it may be machine code. [gil] */
+  int32_t (*save)(void* compiled, void* buffer, uint64_t capacity, uint64_t* bytes);
+  /* Makes a compiled graph from what save() has written, in another process. With any status but
+   * CB_OK, the core calls compile(). The backend refuses what is damaged, was made for another
+   * processor, or of another graph: `saved` is that of a graph which the core could not tell from
+   * this one by a hash. [gil] */
+  int32_t (*load)(const cb_graph* graph, const void* saved, uint64_t bytes, void** result);
 } cb_compile;
 
 #ifdef __cplusplus

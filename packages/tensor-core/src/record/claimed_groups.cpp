@@ -1,8 +1,10 @@
 #include "record/claimed_groups.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "python/errors.hpp"
+#include "record/group_files.hpp"
 #include "record/tiles.hpp"
 
 namespace candelabra {
@@ -29,7 +31,7 @@ class GroupGraph {
 
  private:
   struct Known {
-    int buffer;
+    int buffer, expansion;
     int64_t offset, step;
     int32_t dtype;
     int number;     // among tensors_
@@ -118,11 +120,13 @@ int GroupGraph::read(const TiledTensor& one, size_t place) {
   if (one.buffer < 0) return add(one);
   for (const Known& known : known_) {
     if (known.buffer != one.buffer) continue;
-    if (known.offset == one.offset && known.step == one.step && known.dtype == one.tensor->dtype) return known.number;
+    if (known.offset == one.offset && known.step == one.step && known.dtype == one.tensor->dtype &&
+        known.expansion == one.expansion)
+      return known.number;
     is_valid_ = is_valid_ && !known.is_made;
   }
   const int number = add(one);
-  known_.push_back({one.buffer, one.offset, one.step, one.tensor->dtype, number, place, false, false});
+  known_.push_back({one.buffer, one.expansion, one.offset, one.step, one.tensor->dtype, number, place, false, false});
   inputs_.push_back(number);
   input_places.push_back(place);
   return number;
@@ -131,7 +135,7 @@ int GroupGraph::read(const TiledTensor& one, size_t place) {
 int GroupGraph::write(const TiledTensor& one, size_t place, bool is_inner) {
   std::erase_if(known_, [&](const Known& known) { return known.buffer == one.buffer; });
   const int number = add(one);
-  known_.push_back({one.buffer, one.offset, one.step, one.tensor->dtype, number, place, true, is_inner});
+  known_.push_back({one.buffer, one.expansion, one.offset, one.step, one.tensor->dtype, number, place, true, is_inner});
   return number;
 }
 
@@ -152,6 +156,28 @@ void prepare_compilers() {
   owned(PyObject_CallMethod(module.get(), "prepare_compilers", nullptr));
 }
 
+// The graph as another process has saved it, or compiled now and saved; null where the backend
+// cannot.
+std::shared_ptr<void> compiled_graph(const cb_graph& graph, const cb_compile& service, const cb_backend* backend) {
+  const bool is_saved = service.size >= sizeof(cb_compile) && service.save && service.load;
+  const std::string name = is_saved ? file_name_of(graph) : "";
+  void* compiled = nullptr;
+  if (is_saved) {
+    const std::vector<std::byte> saved = read_saved(backend, name);
+    if (!saved.empty() && service.load(&graph, saved.data(), saved.size(), &compiled) == CB_OK && compiled)
+      return {compiled, service.destroy};
+  }
+  compiled = nullptr;
+  if (service.compile(&graph, &compiled) != CB_OK || !compiled) return nullptr;
+  const std::shared_ptr<void> owner(compiled, service.destroy);
+  uint64_t bytes = 0;
+  if (!is_saved || service.save(compiled, nullptr, 0, &bytes) != CB_OK) return owner;
+  std::vector<std::byte> saved(bytes);
+  if (service.save(compiled, saved.data(), saved.size(), &bytes) == CB_OK && bytes == saved.size())
+    write_saved(backend, name, saved);
+  return owner;
+}
+
 std::vector<uint8_t> claims(const GroupGraph& group, const cb_compile& service) {
   std::vector<uint8_t> claimed(static_cast<size_t>(group.graph().node_count));
   if (group.is_valid() && service.claim(&group.graph(), claimed.data()) == CB_OK) return claimed;
@@ -161,7 +187,8 @@ std::vector<uint8_t> claims(const GroupGraph& group, const cb_compile& service) 
 }  // namespace
 
 bool compiles_graphs(const cb_compile& service) {
-  return service.size >= sizeof(cb_compile) && service.claim && service.compile && service.execute && service.destroy;
+  return service.size >= offsetof(cb_compile, save) && service.claim && service.compile && service.execute &&
+         service.destroy;
 }
 
 bool is_claimed(const Instruction& instruction, const cb_compile& service, bool is_exact) {
@@ -191,16 +218,16 @@ void compile_runs(Tiling& tiling, const cb_compile& service, bool is_exact) {
   tiling.is_compiled = true;
   std::erase_if(tiling.runs, [&](CompiledRun& run) {
     GroupGraph group(tiling, run.begin, run.end, is_exact);
-    void* compiled = nullptr;
-    if (!group.is_valid() || service.compile(&group.graph(), &compiled) != CB_OK || !compiled) return true;
-    run.compiled = std::shared_ptr<void>(compiled, service.destroy);
+    const Device device = tiling.calls[static_cast<size_t>(run.begin)].instruction->device;
+    if (group.is_valid()) run.compiled = compiled_graph(group.graph(), service, device_type(device).table);
+    if (!run.compiled) return true;
     run.inputs = std::move(group.input_places);
     run.outputs = std::move(group.output_places);
     return false;
   });
   const bool is_whole = tiling.runs.size() == 1 && tiling.runs.front().begin == 0 &&
                         tiling.runs.front().end == static_cast<int>(tiling.calls.size());
-  if (!is_whole) return;
+  if (!is_whole || !tiling.expansions.empty()) return;
   // One loop reads and writes each tensor once: its tiles need not fit a cache. The scratch memory,
   // which is for shorter tiles, has no use then.
   tiling.length = longest_tile;

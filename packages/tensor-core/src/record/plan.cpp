@@ -164,14 +164,41 @@ int Program::dying_operand(const Instruction& instruction, int step) const {
   return -1;
 }
 
+// The same for the result of a group's last instruction: any operand of the group, since a tile of
+// all of them is read before the tile of the result is written.
+int Program::dying_operand_of_group(const Step& step, int number) const {
+  const Instruction& last = *order_[static_cast<size_t>(step.end - 1)];
+  const int made = last.written.front();
+  const Planned& result = planned_[static_cast<size_t>(made)];
+  if (result.begin != number || !result.is_made() || recording_->is_constant(made)) return -1;
+  const Operand& output = *std::ranges::find(last.operands, made, &Operand::buffer);
+  std::vector<int> refused{made};
+  std::vector<int> found;
+  for (int i = step.begin; i < step.end; ++i) {
+    const Instruction& instruction = *order_[static_cast<size_t>(i)];
+    for (const Operand& operand : instruction.operands) {
+      const Planned& planned = planned_[static_cast<size_t>(operand.buffer)];
+      const bool may_end = planned.place == Place::Arena && planned.end == number && planned.begin < number &&
+                           planned.bytes == result.bytes && is_same_layout(operand, output) &&
+                           std::ranges::count(instruction.written, operand.buffer) == 0;
+      // Only the last instruction may use the result.
+      if (operand.buffer == made && i + 1 < step.end) return -1;
+      (may_end ? found : refused).push_back(operand.buffer);
+    }
+  }
+  for (const int buffer : found)
+    if (std::ranges::count(refused, buffer) == 0) return buffer;
+  return -1;
+}
+
 void Program::take_over_memory() {
   for (int s = 0; s < static_cast<int>(steps_.size()); ++s) {
     const Step& step = steps_[static_cast<size_t>(s)];
-    if (step.end != step.begin + 1) continue;
-    const Instruction& instruction = *order_[static_cast<size_t>(step.begin)];
-    const int dying = dying_operand(instruction, s);
+    if (step.end == step.begin) continue;
+    const Instruction& last = *order_[static_cast<size_t>(step.end - 1)];
+    const int dying = step.tiling ? dying_operand_of_group(step, s) : dying_operand(last, s);
     if (dying < 0) continue;
-    const int made = instruction.written.front();
+    const int made = last.written.front();
     Planned& before = planned_[static_cast<size_t>(dying)];
     Planned& result = planned_[static_cast<size_t>(made)];
     result.owner = before.owner < 0 ? dying : before.owner;

@@ -133,6 +133,7 @@ class Program {
   void take_over_memory();
   bool is_same_layout(const Operand& a, const Operand& b) const;
   int dying_operand(const Instruction& instruction, int step) const;
+  int dying_operand_of_group(const Step& step, int number) const;
   void plan_arena();
   void place_in_arena(std::vector<int> order);
   void plan_steps();

@@ -114,8 +114,13 @@ std::byte* tile_memory(size_t bytes) {
 // One run of a group, on several threads.
 class GroupRun {
  public:
-  GroupRun(const Tiling& tiling, std::vector<char*> addresses, Device device, const cb_compile& service)
-      : tiling_(tiling), addresses_(std::move(addresses)), device_(device), service_(service) {}
+  GroupRun(const Tiling& tiling, std::vector<char*> addresses, std::vector<char*> expanded, Device device,
+           const cb_compile& service)
+      : tiling_(tiling),
+        addresses_(std::move(addresses)),
+        expanded_(std::move(expanded)),
+        device_(device),
+        service_(service) {}
 
   void run() {
     service_.parallel_for(
@@ -186,6 +191,17 @@ class GroupRun {
     }
   }
 
+  char* memory_of(const Expansion& expansion, std::byte* scratch) const {
+    return reinterpret_cast<char*>(scratch) + expansion.scratch;
+  }
+
+  void write_expansions(std::byte* scratch) const {
+    for (size_t k = 0; k < expanded_.size(); ++k) {
+      const Expansion& one = tiling_.expansions[k];
+      expand(one, expanded_[k], one.capacity(tiling_.length), memory_of(one, scratch));
+    }
+  }
+
   void move_to(Part& part, int64_t begin, int64_t end, std::byte* scratch) const {
     part.size = std::min(end, tiling_.numel) - begin;
     cb_tensor* tensor = part.tensors.data();
@@ -193,9 +209,13 @@ class GroupRun {
     for (const TiledCall& call : tiling_.calls) {
       for (const TiledTensor& one : call.tensors) {
         tensor->numel = part.size;
-        if (one.buffer >= 0)
+        if (one.expansion >= 0) {
+          const Expansion& from = tiling_.expansions[static_cast<size_t>(one.expansion)];
+          tensor->data = memory_of(from, scratch) + from.phase(begin);
+        } else if (one.buffer >= 0) {
           tensor->data =
               one.scratch >= 0 ? reinterpret_cast<char*>(scratch) + one.scratch : *address + begin * one.step;
+        }
         ++tensor;
         ++address;
       }
@@ -209,6 +229,7 @@ class GroupRun {
       fill(part);
       std::byte* const scratch = tiling_.scratch_bytes ? tile_memory(tiling_.scratch_bytes) : nullptr;
       if (tiling_.scratch_bytes && !scratch) return fail(CB_OUT_OF_MEMORY, "");
+      write_expansions(scratch);
       const int64_t tiles = ((end - begin) * unit + tiling_.length - 1) / tiling_.length;
       const auto begin_of = [&](int64_t tile) { return (begin + (end - begin) * tile / tiles) * unit; };
       for (int64_t tile = 0; tile < tiles && !has_failed_.load(std::memory_order_relaxed); ++tile) {
@@ -256,6 +277,7 @@ class GroupRun {
 
   const Tiling& tiling_;
   std::vector<char*> addresses_;  // of each tensor: where its element 0 lies
+  std::vector<char*> expanded_;   // the same of each expansion
   Device device_;
   const cb_compile& service_;
   std::atomic<bool> has_failed_{false};
@@ -267,6 +289,7 @@ class GroupRun {
 
 std::vector<TiledTensor> tiled_tensors(const Instruction& instruction) {
   std::vector<TiledTensor> result;
+  const cb_tensor& output = instruction.outputs[0];
   const auto operand_of = [&](const cb_tensor* tensor) {
     return std::ranges::find(instruction.operands, tensor, &Operand::tensor);
   };
@@ -279,10 +302,11 @@ std::vector<TiledTensor> tiled_tensors(const Instruction& instruction) {
     one.buffer = operand->buffer;
     one.offset = operand->offset;
     one.step = is_repeated(*tensor) ? 0 : itemsize_of(*tensor);
+    one.is_expanded = one.step > 0 && !is_laid_out_like(*tensor, output);
   };
   for (int i = 0; i < instruction.value_count; ++i)
     if (instruction.values[i].kind == CB_TENSOR) add(instruction.values[i].as.tensor, i);
-  add(&instruction.outputs[0], -1);
+  add(&output, -1);
   return result;
 }
 
@@ -316,7 +340,9 @@ bool Program::is_tileable(const Instruction& instruction) const {
     if (value.kind == CB_TENSORS) return false;
     if (value.kind != CB_TENSOR || is_number(*value.as.tensor)) continue;
     if (value.as.tensor->numel != output.numel) return false;
-    if (!is_laid_out_like(*value.as.tensor, output) && !is_repeated(*value.as.tensor)) return false;
+    if (!is_laid_out_like(*value.as.tensor, output) && !is_repeated(*value.as.tensor) &&
+        !expansion_of(*value.as.tensor, output))
+      return false;
   }
   return true;
 }
@@ -332,7 +358,8 @@ bool Program::joins(const Instruction& instruction, int begin, int end) const {
     for (const TiledTensor& theirs : tiled_tensors(other)) {
       for (const TiledTensor& one : mine) {
         if (one.buffer < 0 || one.buffer != theirs.buffer) continue;
-        const bool is_same = one.offset == theirs.offset && one.step == theirs.step && one.step > 0;
+        const bool is_same = one.offset == theirs.offset && one.step == theirs.step && one.step > 0 &&
+                             !one.is_expanded && !theirs.is_expanded;
         const auto writes = [&](const Instruction& by) { return std::ranges::count(by.written, one.buffer) > 0; };
         if (!is_same && (writes(instruction) || writes(other))) return false;
       }
@@ -350,6 +377,20 @@ void Program::make_tiling(Step& step) {
   place_in_tiles(step, tiling);
   claim_runs(tiling, *compile_, is_exact);
 }
+
+namespace {
+
+// Equal operands of several calls are written once.
+void add_expansion(Tiling& tiling, TiledTensor& one, const cb_tensor& output) {
+  Expansion wanted = *expansion_of(*one.tensor, output);
+  wanted.buffer = one.buffer;
+  wanted.offset = one.offset;
+  const auto known = std::ranges::find(tiling.expansions, wanted);
+  one.expansion = static_cast<int>(known - tiling.expansions.begin());
+  if (known == tiling.expansions.end()) tiling.expansions.push_back(wanted);
+}
+
+}  // namespace
 
 // Buffers that only the group uses get memory for one tile, which they share where their lives in
 // the group do not overlap.
@@ -374,6 +415,10 @@ void Program::place_in_tiles(const Step& step, Tiling& tiling) {
   for (int k = 0; k < static_cast<int>(tiling.calls.size()); ++k) {
     for (TiledTensor& one : tiling.calls[static_cast<size_t>(k)].tensors) {
       if (one.buffer < 0) continue;
+      if (one.is_expanded) {
+        add_expansion(tiling, one, order_[static_cast<size_t>(step.begin + k)]->outputs[0]);
+        continue;
+      }
       Planned& planned = planned_[static_cast<size_t>(one.buffer)];
       auto known = std::ranges::find(slot_of, one.buffer, &std::pair<int, size_t>::first);
       const bool is_inside = planned.place == Place::Arena && planned.begin == number && planned.end == number &&
@@ -401,6 +446,7 @@ void Program::place_in_tiles(const Step& step, Tiling& tiling) {
     }
   }
   for (const Slot& slot : slots) bytes += slot.itemsize;
+  for (const Expansion& one : tiling.expansions) bytes += one.itemsize;
   tiling.length = std::clamp(tile_bytes / std::max<int64_t>(bytes, 1) / unit * unit, unit, longest_tile);
   std::vector<int64_t> begins;
   int64_t end = 0;
@@ -408,10 +454,17 @@ void Program::place_in_tiles(const Step& step, Tiling& tiling) {
     begins.push_back(end);
     end += (slot.itemsize * tiling.length + alignment - 1) / alignment * alignment;
   }
+  for (Expansion& one : tiling.expansions) {
+    one.scratch = end;
+    end += (one.itemsize * one.capacity(tiling.length) + alignment - 1) / alignment * alignment;
+  }
   tiling.scratch_bytes = static_cast<size_t>(end);
   for (TiledCall& call : tiling.calls)
     for (TiledTensor& one : call.tensors)
-      if (one.scratch >= 0) one.scratch = begins[static_cast<size_t>(one.scratch)];
+      if (one.expansion >= 0)
+        one.scratch = tiling.expansions[static_cast<size_t>(one.expansion)].scratch;
+      else if (one.scratch >= 0)
+        one.scratch = begins[static_cast<size_t>(one.scratch)];
 }
 
 std::vector<int> Program::group_sizes() const {
@@ -434,19 +487,17 @@ std::vector<int> Program::compiled_sizes() {
 }
 
 void Program::run_tiles(const Step& step) {
-  std::vector<char*> addresses;
-  for (const TiledCall& call : step.tiling->calls) {
-    for (const TiledTensor& one : call.tensors) {
-      char* address = nullptr;
-      if (one.buffer >= 0 && one.scratch < 0) {
-        const Base& base = bases_[static_cast<size_t>(one.buffer)];
-        address = static_cast<char*>(base.storage->data) + base.offset + one.offset;
-      }
-      addresses.push_back(address);
-    }
-  }
+  const auto address_of = [&](int buffer, int64_t offset) {
+    const Base& base = bases_[static_cast<size_t>(buffer)];
+    return static_cast<char*>(base.storage->data) + base.offset + offset;
+  };
+  std::vector<char*> addresses, expanded;
+  for (const TiledCall& call : step.tiling->calls)
+    for (const TiledTensor& one : call.tensors)
+      addresses.push_back(one.buffer >= 0 && one.scratch < 0 ? address_of(one.buffer, one.offset) : nullptr);
+  for (const Expansion& one : step.tiling->expansions) expanded.push_back(address_of(one.buffer, one.offset));
   if (!step.tiling->is_compiled) compile_runs(*step.tiling, *compile_, is_exact);
-  GroupRun run(*step.tiling, std::move(addresses), device_, *compile_);
+  GroupRun run(*step.tiling, std::move(addresses), std::move(expanded), device_, *compile_);
   {
     const GilReleased unlocked;
     run.run();

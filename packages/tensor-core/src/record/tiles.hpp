@@ -4,6 +4,7 @@
 
 #include "candelabra/compile.h"
 #include "record/claimed_groups.hpp"
+#include "record/expansions.hpp"
 #include "record/program.hpp"
 
 namespace candelabra {
@@ -14,8 +15,11 @@ struct TiledTensor {
   int value = -1;   // among the instruction's values; -1: its output
   int buffer = -1;  // -1: a number
   int64_t offset = 0;
-  int64_t step = 0;      // in bytes from one element to the next; 0: it is one for all
-  int64_t scratch = -1;  // of a buffer that only the group uses: where it lies in the memory of tiles
+  int64_t step = 0;          // in bytes from one element to the next; 0: it is one for all
+  bool is_expanded = false;  // a row that repeats
+  int expansion = -1;        // of an expanded tensor: which of the tiling's
+  // Of a buffer that only the group uses, and of an expansion: where it is in the memory of tiles.
+  int64_t scratch = -1;
 };
 
 struct TiledCall {
@@ -28,6 +32,7 @@ struct Tiling {
   int64_t length = 0;  // of a tile, in elements
   size_t scratch_bytes = 0;
   std::vector<TiledCall> calls;
+  std::vector<Expansion> expansions;
   std::vector<CompiledRun> runs;  // in the order of the calls
   bool is_compiled = false;       // whether the runs are, which happens when the group first runs
 };
