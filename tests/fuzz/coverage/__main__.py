@@ -1,8 +1,8 @@
 """Fuzz all targets with coverage: ``python tests/fuzz/coverage --seconds 600``.
 
-Needs Atheris. With the wheels and libraries that ``nox -s fuzz`` builds, C++ is covered and checked by
-AddressSanitizer and UBSan, too. Inputs that reached something new are kept in build/fuzz/NAME; one
-that failed is in build/fuzz, and ``target.py NAME FILE`` runs it again.
+Needs Atheris. With the wheels and libraries that ``nox -s fuzz-coverage`` builds, C++ is covered
+and checked by AddressSanitizer and UBSan, too. Inputs that reached something new are kept in
+build/fuzz/NAME; one that failed is in build/fuzz, and ``target.py NAME FILE`` runs it again.
 """
 
 from __future__ import annotations
@@ -39,19 +39,29 @@ def native_library(flags: list[str]) -> Path:
     sources = [
         HERE / "native.cpp", core / "src" / "device" / "backend_table.cpp", core / "src" / "python" / "error_text.cpp", runner / "src" / "npy_files.cpp",
     ]  # fmt: skip
-    includes = [core / "src", core / "include", runner / "src", runner / "include", runner / "src" / "shape_rules" / "interpreter"]
+    includes = [
+        core / "src",
+        core / "include",
+        runner / "src",
+        runner / "include",
+        runner / "src" / "shape_rules" / "interpreter",
+    ]
     return compiled("native", sources, includes, flags)
 
 
-def variables(sanitized: bool) -> dict[str, str]:
-    """Return the environment of the targets."""
-    made = {**os.environ, "CANDELABRA_FUZZ_NATIVE": str(native_library(SANITIZERS if sanitized else [])), "OMP_NUM_THREADS": "1"}
-    if sanitized:
+def variables(sanitizers: str) -> dict[str, str]:
+    """Return the environment of the targets, with these libraries of sanitizers."""
+    made = {
+        **os.environ,
+        "CANDELABRA_FUZZ_NATIVE": str(native_library(SANITIZERS if sanitizers else [])),
+        "OMP_NUM_THREADS": "1",
+    }
+    if sanitizers:
         counters = compiled("counters", [HERE / "counters.cpp"], [], ["-O2"])
         made["CANDELABRA_FUZZ_COUNTERS"] = str(counters)
         # Before the sanitizers, which have empty functions of the same names.
-        made["LD_PRELOAD"] = " ".join([str(counters), *made.get("LD_PRELOAD", "").split()])
-        made["ASAN_OPTIONS"] = f"{made.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
+        made["LD_PRELOAD"] = f"{counters} {sanitizers}"
+        made["ASAN_OPTIONS"] = f"{made.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0:quarantine_size_mb=32"
     return made
 
 
@@ -74,15 +84,15 @@ def fuzz(name: str, seconds: int, environment: dict[str, str], options: list[str
 
 def main() -> int:
     """Run the targets of the command line, or all, one after the other."""
-    sys.path.insert(0, str(HERE))
-    from targets import TARGETS
-
+    names = sorted(folder.name for folder in (HERE / "corpus").iterdir() if folder.is_dir())
     parser = argparse.ArgumentParser(prog="python tests/fuzz/coverage", description=__doc__.splitlines()[0])
-    parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], help="by default all")
+    parser.add_argument("targets", nargs="*", help=f"of {', '.join(names)}; by default all")
     parser.add_argument("--seconds", type=int, default=600, help="of all targets together")
-    parser.add_argument("--sanitized", action="store_true", help="the libraries are compiled for it (nox -s fuzz)")
+    parser.add_argument(
+        "--sanitized", metavar="LIBRARIES", default="", help="preloaded, where the wheels need them (nox -s fuzz)"
+    )
     options, others = parser.parse_known_args()
-    names = options.targets or list(TARGETS)
+    names = options.targets or names
     environment = variables(options.sanitized)
     clean = [fuzz(name, max(options.seconds // len(names), 1), environment, others) for name in names]
     return int(not all(clean))

@@ -61,7 +61,7 @@ int32_t try_backend_table(const uint8_t* data, size_t size, const char* device_t
   const size_t head = offsetof(cb_backend, device_type) + sizeof(char*);
   if (size < head || table->size > size) return 2;
   table->device_type = table->device_type ? device_type : nullptr;
-  if (size >= offsetof(cb_backend, kernels) + sizeof table->kernels && table->kernels) {
+  if (size >= offsetof(cb_backend, initialize) && table->kernels) {
     table->kernels = kernels;
     // The same for the number of kernels and the size of one.
     if (table->kernel_count > std::size(kernels) && table->kernel_count <= 100'000) table->kernel_count = 2;

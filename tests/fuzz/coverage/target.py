@@ -1,4 +1,4 @@
-"""Fuzz one target: ``python tests/fuzz/coverage/target.py NAME [options of libFuzzer] [corpora]``."""
+"""Fuzz one target: ``python tests/fuzz/coverage/target.py NAME [options] [corpora]``."""
 
 from __future__ import annotations
 

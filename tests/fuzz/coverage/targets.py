@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[3]
-sys.path[:0] = [str(ROOT / "packages" / "tensor-core" / "tests"), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[3] / "packages" / "tensor-core" / "tests"))
 
 import file_mutations
 from byte_draw import ByteDraw
@@ -130,7 +130,7 @@ def _file(data: bytes) -> Any:
 
 
 def runner_file(data: bytes) -> None:
-    """Open a file with the runner: its archive, description and calls are checked, no kernel runs."""
+    """Open a file with the runner, which checks it. No kernel runs."""
     library, options = _runner()
     opened = ctypes.c_void_p()
     with _file(data) as path:
@@ -160,7 +160,9 @@ def backend_table(data: bytes) -> None:
     library = _native()
     size = ctypes.c_size_t(len(data))
     library.try_backend_table(data, size, b"fuzz")
-    library.try_accelerator_table(data[8:], ctypes.c_size_t(len(data[8:])), ctypes.c_uint64(int.from_bytes(data[:8], "little")))
+    library.try_accelerator_table(
+        data[8:], ctypes.c_size_t(len(data[8:])), ctypes.c_uint64(int.from_bytes(data[:8], "little"))
+    )
 
 
 def runner_npy(data: bytes) -> None:
@@ -231,8 +233,8 @@ def _extent(tensor: _DLTensor, sizes: list[int], strides: list[int] | None) -> i
 
 
 def dlpack(data: bytes) -> None:
-    """Import a capsule whose fields the data names. Its address is believed, so one with memory says
-    no more than there is.
+    """Import a capsule whose fields the data names. Its address is believed, so one with memory
+    says no more than there is.
     """
     draw = ByteDraw(data)
     versioned = draw.chance(0.5)
@@ -242,7 +244,11 @@ def dlpack(data: bytes) -> None:
     tensor = managed.tensor
     tensor.device_type, tensor.device_index = draw.integer(1), draw.integer(1)
     tensor.ndim = draw.choice((0, 1, 2, 3, 4, 64, 65, -1, 2**31 - 1))
-    tensor.code, tensor.bits, tensor.lanes = draw.integer(1) % 20, draw.choice((8, 16, 32, 64, 128, 1, 4)), draw.choice((1, 1, 1, 0, 4))
+    tensor.code, tensor.bits, tensor.lanes = (
+        draw.integer(1) % 20,
+        draw.choice((8, 16, 32, 64, 128, 1, 4)),
+        draw.choice((1, 1, 1, 0, 4)),
+    )
     count = max(0, min(tensor.ndim, 65))
     sizes = [draw.size() for _ in range(count)]
     strides = [draw.size() for _ in range(count)] if draw.chance(0.7) else None
@@ -255,7 +261,9 @@ def dlpack(data: bytes) -> None:
     has_room = 0 <= _extent(tensor, sizes, strides) <= _ROOM
     tensor.data = (ctypes.addressof(memory) + 63) // 64 * 64 if draw.chance(0.9) else None
     capsule = _new_capsule(
-        ctypes.addressof(managed), draw.choice((b"dltensor_versioned" if versioned else b"dltensor", b"used_dltensor")), None
+        ctypes.addressof(managed),
+        draw.choice((b"dltensor_versioned" if versioned else b"dltensor", b"used_dltensor")),
+        None,
     )
     try:
         made = candelabra.from_dlpack(capsule)
@@ -272,7 +280,26 @@ def arrays(data: bytes) -> None:
     import numpy as np
 
     draw = ByteDraw(data)
-    codes = ("f4", "f8", "i8", "i4", "u1", "b1", "c8", "c16", "f2", "u8", "u2", ">f4", "O", "S3", "M8[s]", "f4,f4", "g", "V3")
+    codes = (
+        "f4",
+        "f8",
+        "i8",
+        "i4",
+        "u1",
+        "b1",
+        "c8",
+        "c16",
+        "f2",
+        "u8",
+        "u2",
+        ">f4",
+        "O",
+        "S3",
+        "M8[s]",
+        "f4,f4",
+        "g",
+        "V3",
+    )
     buffer = np.frombuffer(bytearray(data.ljust(512, b"\x01")), np.uint8)
     dtype = np.dtype(draw.choice(codes))
     if dtype.hasobject:
@@ -291,7 +318,12 @@ def arrays(data: bytes) -> None:
         array = np.lib.stride_tricks.as_strided(flat[offset:], sizes, strides)
     if draw.chance(0.2):
         array.flags.writeable = False
-    for make in (candelabra.from_numpy, candelabra.as_tensor, candelabra.tensor, lambda value: candelabra.tensor([value, value])):
+    for make in (
+        candelabra.from_numpy,
+        candelabra.as_tensor,
+        candelabra.tensor,
+        lambda value: candelabra.tensor([value, value]),
+    ):
         try:
             made = make(array)
         except (TypeError, ValueError, RuntimeError, BufferError, OverflowError):
@@ -300,7 +332,9 @@ def arrays(data: bytes) -> None:
         back = made.numpy()
         expected = np.stack([array, array]) if back.ndim > array.ndim else array
         # A byte of a bool may be neither 0 nor 1: the values are compared.
-        if back.shape != expected.shape or not np.array_equal(back + 0, expected + 0, equal_nan=back.dtype.kind in "fc"):
+        if back.shape != expected.shape or not np.array_equal(
+            back + 0, expected + 0, equal_nan=back.dtype.kind in "fc"
+        ):
             raise AssertionError(f"{make} made {back} of {expected}")
 
 
@@ -394,7 +428,9 @@ def seeds() -> dict[str, list[bytes]]:
     """Return small inputs of each target."""
     files = file_mutations.corpus()
     descriptions = [entries_of(data)["description.json"] for data in files["candelabra"]]
-    pickles = [content for data in files["pytorch"] for name, content in entries_of(data).items() if name.endswith("data.pkl")]
+    pickles = [
+        content for data in files["pytorch"] for name, content in entries_of(data).items() if name.endswith("data.pkl")
+    ]
     program_entries = _program()
     schemas = [
         b"(Tensor self, int k, int dim=-1) -> (Tensor values, Tensor indices)", b"(Tensor(a!) self, Scalar? alpha=1.5) -> ()",

@@ -1,5 +1,5 @@
-"""Arguments for hostile calls: extreme sizes and numbers, tensors that overlap, and objects that lie
-about what they are or change other arguments while they are parsed.
+"""Arguments for hostile calls: extreme sizes and numbers, tensors that overlap, and objects that
+lie about what they are or change other arguments while they are parsed.
 """
 
 from __future__ import annotations
@@ -231,9 +231,7 @@ def integers(draw: Draw) -> Any:
     if draw.random() < 0.3:
         return draw.choice(INTEGERS)
     hurt = draw.random() < 0.3
-    return [
-        draw.choice(INTEGERS if hurt else (0, 1, 2, 3, -1)) for _ in range(draw.choice((0, 1, 1, 2, 2, 3, 4, 6)))
-    ]
+    return [draw.choice(INTEGERS if hurt else (0, 1, 2, 3, -1)) for _ in range(draw.choice((0, 1, 1, 2, 2, 3, 4, 6)))]
 
 
 def anything(draw: Draw) -> Any:
@@ -250,9 +248,10 @@ def anything(draw: Draw) -> Any:
 
 
 #: Parameters that are integers where nothing says so.
-_INTEGER_NAMES = frozenset(
-    "dim n k size kernel_size stride padding dilation output_size norm in_features out_features in_channels out_channels num_features".split()
-)
+_INTEGER_NAMES = frozenset((
+    "dim", "n", "k", "size", "kernel_size", "stride", "padding", "dilation", "output_size", "norm", "in_features", "out_features",
+    "in_channels", "out_channels", "num_features",
+))  # fmt: skip
 
 
 def of_kind(draw: Draw, kind: str, name: str) -> Any:
@@ -338,5 +337,3 @@ def shown(value: Any, depth: int = 0) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(shown(one, depth + 1) for one in value) + "]"
     return repr(value)
-
-
