@@ -155,12 +155,31 @@ def test_results_that_hold_themselves():
     with pytest.raises(RecursionError):
         Subclass.__torch_function__(lambda x: results, (Subclass,), (X,))
 
-    @candelabra.library.custom_op("hostile_results::held", mutates_args=(), schema="(Tensor x) -> Tensor[]")
-    def held(x: candelabra.Tensor) -> list[object]:
-        return results
 
-    with pytest.raises(RecursionError):
-        held(X)
+WIDE = candelabra.zeros((1,) * 64)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: candelabra.stack([WIDE, WIDE]),
+        lambda: candelabra.stack([WIDE, WIDE], -1),
+        lambda: candelabra.stack([WIDE[..., :0], WIDE[..., :0]], -1),
+        lambda: WIDE[None],
+        lambda: WIDE.unsqueeze(0),
+        lambda: candelabra.diag_embed(WIDE),
+        lambda: candelabra.tensordot(WIDE, WIDE, 0),
+        lambda: candelabra.ops.embedding(candelabra.ones(3, 2), WIDE.long()),
+        lambda: X[WIDE.long()],
+        lambda: candelabra.view_as_real(WIDE.to(candelabra.complex64)),
+        lambda: candelabra.kron(WIDE, WIDE).unsqueeze(-1),
+        lambda: candelabra.stack([WIDE, WIDE], out=candelabra.zeros(0)),
+        lambda: candelabra.take_along_dim(WIDE, WIDE.long(), 0)[None],
+    ],
+)
+def test_no_tensor_has_more_than_64_dimensions(call):
+    with pytest.raises((RuntimeError, IndexError), match="at most 64|dimensions"):
+        call()
 
 
 @pytest.mark.parametrize(
@@ -178,6 +197,15 @@ def test_results_that_hold_themselves():
 def test_schemas_of_lists(schema):
     with pytest.raises(ValueError, match="schema: expected (the length of a list|no list in a list) at position"):
         candelabra._C.declare_operator(f"hostile_schemas::f{schema}", "custom", 0, "", {}, "")
+
+
+def test_full_is_refused_before_out_is_resized():
+    out = candelabra.tensor(1)
+    for value in ([-2], None, object(), {}, "1"):
+        with pytest.raises(TypeError):
+            candelabra.full([2], value, out=out)
+        assert out.shape == ()
+    assert candelabra.full([2], 3, out=candelabra.zeros(0, dtype=candelabra.int64)).tolist() == [3, 3]
 
 
 def test_cauchy_is_refused_before_anything_is_written():

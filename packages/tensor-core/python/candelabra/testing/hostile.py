@@ -53,6 +53,8 @@ KNOWN: dict[str, type[Exception]] = {
     "candelabra.nn.functional.embedding": AssertionError,
     "candelabra.nn.functional.lp_pool": ZeroDivisionError,
     "candelabra.nn.init.": ZeroDivisionError,
+    "candelabra.nn.factory_kwargs": AttributeError,
+    "candelabra.optim.": KeyError,
     "candelabra.autograd.gradcheck": AssertionError,
     "candelabra.autograd.gradgradcheck": AssertionError,
     # These take modules and packed sequences by what they have.
@@ -156,7 +158,9 @@ def attack_with(name: str, function: Callable[..., Any], draw: Draw, log: Callab
     try:
         signal.alarm(PATIENCE)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        follow_up(function(*positional, **keywords), draw)
+        made = function(*positional, **keywords)
+        draw.acted = True  # a step that raises has changed what the steps before it have
+        follow_up(made, draw)
     except REFUSALS as error:
         if type(error) is RuntimeError and "internal" in str(error).lower():
             return f"{name}({description}): {error}"

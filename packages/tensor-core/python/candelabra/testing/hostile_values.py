@@ -247,6 +247,8 @@ def anything(draw: Draw) -> Any:
     )()  # fmt: skip
 
 
+#: Numbers of iterations: as in PyTorch, 2**62 of them are computed.
+COUNTS = frozenset(("niter", "num_layers", "max_iter"))
 #: Parameters that are integers where nothing says so.
 _INTEGER_NAMES = frozenset((
     "dim", "n", "k", "size", "kernel_size", "stride", "padding", "dilation", "output_size", "norm", "in_features", "out_features",
@@ -272,7 +274,7 @@ def of_kind(draw: Draw, kind: str, name: str) -> Any:
         return draw.choice(STRINGS)
     if "float" in kind or "Scalar" in kind or "Number" in kind:
         return draw.choice(REALS if draw.random() < 0.4 else (0.5, 1.0, 2, 1))
-    if name in ("niter", "num_layers", "max_iter"):  # as in PyTorch, 2**62 iterations are computed
+    if name in COUNTS:
         return draw.choice((0, 1, 2, -1))
     if "int" in kind or name in _INTEGER_NAMES:
         return draw.choice(INTEGERS if draw.random() < 0.4 else (0, 1, 2, -1))
@@ -315,7 +317,8 @@ def arguments(function: Callable[..., Any], draw: Draw) -> tuple[list[Any], dict
             keywords["out"] = value if draw.random() < 0.9 else anything(draw)
             draw.arguments.append(keywords["out"])
             continue
-        value = anything(draw) if draw.random() < 0.1 else of_kind(draw, kind, name)
+        counts = name in COUNTS
+        value = anything(draw) if draw.random() < 0.1 and not counts else of_kind(draw, kind, name)
         draw.arguments.append(value)
         if keyword or gap:
             keywords[name] = value
