@@ -709,12 +709,57 @@ def torch_suite(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Load randomly mutated files of every format, and run crafted programs. For more: ``--
-    --mutations 1000000``.
+    """Load randomly mutated files of every format, run crafted programs, and fuzz every format and
+    parser with coverage for ten minutes. For more: ``-- --mutations 1000000``.
     """
     install(session, TEST_PACKAGES["runner"], "numpy", "scipy")
     session.run("python", str(ROOT / "tests" / "fuzz" / "files.py"), "--mutations", "100000", *session.posargs)
     session.run("python", str(ROOT / "tests" / "fuzz" / "programs.py"), "--mutations", "50000", *session.posargs)
+    session.notify("fuzz-coverage", posargs=[])
+
+
+@nox.session(name="fuzz-coverage")
+def fuzz_coverage(session: nox.Session) -> None:
+    """Fuzz every format and parser with coverage, under AddressSanitizer and UBSan, for ten minutes
+    in all (tests/fuzz/coverage). ``-- TARGET... --seconds 3600`` for some of them, or longer.
+    """
+    install(session, [*TEST_PACKAGES["runner"], "legacy"], "numpy", "scipy", "atheris>=3,<4")
+    (core,) = sanitized_wheels(session, "ON", ["tensor-core"], "CANDELABRA_COVERAGE=ON")
+    session.install("-q", "--force-reinstall", "--no-deps", core)
+    # The library alone: an executable cannot lack the functions of the fuzzer.
+    python = build_environment(session)
+    folder = ROOT / "build" / "fuzz-runner"
+    cmake = str(python.with_name("cmake"))
+    definitions = {
+        "CMAKE_BUILD_TYPE": "None", "CANDELABRA_SANITIZE": "ON", "CANDELABRA_COVERAGE": "ON", "Python_EXECUTABLE": str(python),
+        "CANDELABRA_INCLUDE_DIR": str(core_headers(session)), "CMAKE_MAKE_PROGRAM": str(python.with_name("ninja")),
+    }  # fmt: skip
+    session.run(
+        cmake, "-S", str(PACKAGES / "runner"), "-B", str(folder), "-G", "Ninja", *(f"-D{name}={value}" for name, value in definitions.items()),
+        external=True,
+    )  # fmt: skip
+    session.run(cmake, "--build", str(folder), "--target", "candelabra_run", external=True)
+    environment = sanitizer_variables(session, "libasan.so", "libubsan.so")
+    session.run(
+        "python", str(ROOT / "tests" / "fuzz" / "coverage"), "--sanitized", environment.pop("LD_PRELOAD"), *session.posargs,
+        env=environment | {"CANDELABRA_FUZZ_RUNNER": str(folder / "libcandelabra_run.so"), "CANDELABRA_CPU_CACHE_BYTES": "0"},
+    )  # fmt: skip
+
+
+@nox.session
+def hostile(session: nox.Session) -> None:
+    """Make 300,000 hostile calls of everything public (tests/fuzz/calls.py). ``-- sanitized`` makes
+    them under AddressSanitizer and UBSan; ``-- --calls N --seed N`` makes others.
+    """
+    packages = [*TEST_PACKAGES["vision-ops"], "distributions", "array-api", "legacy"]
+    install(session, list(dict.fromkeys(packages)), "numpy", "scipy")
+    environment = {}
+    if "sanitized" in session.posargs:
+        session.install("-q", "--force-reinstall", "--no-deps", *sanitized_wheels(session, "ON", COMPILED))
+        environment = sanitizer_variables(session, "libasan.so", "libubsan.so") | {"CANDELABRA_CPU_CACHE_BYTES": "0"}
+    arguments = [argument for argument in session.posargs if argument != "sanitized"]
+    session.chdir(session.create_tmp())
+    session.run("python", str(ROOT / "tests" / "fuzz" / "calls.py"), "--calls", "300000", *arguments, env=environment)
 
 
 @nox.session
@@ -879,56 +924,114 @@ def gpu(session: nox.Session) -> None:
     )
 
 
-SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim"]
+SANITIZED = ["tensor-core", "backend-cpu", "autograd", "nn", "optim", "runner"]
+#: Tests whose threads share tensors, settings and the first use of everything: 32 of them behind a
+#: barrier in test_first_use.py.
+THREADED = [
+    "tensor-core/tests/package/test_first_use.py", "tensor-core/tests/package/test_grad_mode.py", "tensor-core/tests/backends/test_dispatch_hooks.py",
+    "tensor-core/tests/tensor/test_torch_dispatch.py", "tensor-core/tests/tensor/test_torch_function.py", "backend-cpu/tests/runtime/test_allocator.py",
+    "backend-cpu/tests/runtime/test_threads.py::test_kernels_from_many_threads_at_once", "backend-cpu/tests/linalg/test_packed_weight_cache.py",
+    "autograd/tests/test_first_use.py", "autograd/tests/test_engine.py",
+]  # fmt: skip
 
 
-@nox.session
-def sanitize(session: nox.Session) -> None:
-    """Run the tests with the core and the CPU backend under AddressSanitizer and UBSan."""
-    packages = [argument for argument in session.posargs if argument in SANITIZED] or SANITIZED
-    arguments = [argument for argument in session.posargs if argument not in SANITIZED]
+#: Reports go to file descriptor 2 before the process ends.
+SANITIZED_PYTEST = ["python", "-m", "pytest", "-q", "--timeout=900", "-p", "no:cacheprovider", "--capture=sys"]
+
+
+def sanitized_wheels(session: nox.Session, kind: str, packages: list[str], *definitions: str) -> list[str]:
+    """Build wheels with the sanitizers that CANDELABRA_SANITIZE=`kind` names, incrementally, and
+    return their paths.
+    """
     python = build_environment(session)
-    session.install("-q", *TEST_NEEDS, "pluggy")
-    wheels = ROOT / "build" / "sanitized"
+    wheels = ROOT / "build" / f"sanitized-{kind.lower()}"
     shutil.rmtree(wheels, ignore_errors=True)
     options = {
         "build-type": "None",
-        "define.CANDELABRA_SANITIZE": "ON",
+        "define.CANDELABRA_SANITIZE": kind,
         "define.CANDELABRA_AVX512": "OFF",  # the same sources again, at twice the time
         "define.CANDELABRA_STRIP": "OFF",
         "define.CMAKE_DISABLE_PRECOMPILE_HEADERS": "ON",  # a file that lacks an include does not compile
         "define.CANDELABRA_INCLUDE_DIR": str(core_headers(session)),
     }
-    for package in COMPILED:
+    folder = f"sanitized-{kind.lower()}{'-coverage' if definitions else ''}"
+    for package in packages:
         session.run(
             str(python), "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(PACKAGES / package),
-            f"-Cbuild-dir={ROOT / 'build' / f'sanitized-{package}'}", "-Cinstall.strip=false",
-            *(f"-Ccmake.{name}={value}" for name, value in options.items()),
+            f"-Cbuild-dir={ROOT / 'build' / f'{folder}-{package}'}", "-Cinstall.strip=false",
+            *(f"-Ccmake.{name}={value}" for name, value in options.items()), *(f"-Ccmake.define.{one}" for one in definitions),
             external=True,
         )  # fmt: skip
-    session.install("-q", "--force-reinstall", "--no-deps", *map(str, sorted(wheels.glob("*.whl"))))
-    session.install("-q", "--force-reinstall", "--no-deps", *build(session, ["autograd", "nn", "optim"]))
-    libraries = [
-        str(session.run("g++", f"-print-file-name={library}", external=True, silent=True)).strip()
-        for library in ("libasan.so", "libubsan.so")
+    return sorted(map(str, wheels.glob("*.whl")))
+
+
+def sanitizer_variables(session: nox.Session, *libraries: str) -> dict[str, str]:
+    """Return the environment in which Python loads what was built with sanitizers."""
+    paths = [
+        str(session.run("g++", f"-print-file-name={one}", external=True, silent=True)).strip() for one in libraries
     ]
-    environment = {
-        "LD_PRELOAD": " ".join(libraries),
+    return {
+        "LD_PRELOAD": " ".join(paths),
         # Python itself leaks by design. Failed allocations return null, as without the sanitizer.
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:abort_on_error=1",
+        "TSAN_OPTIONS": f"suppressions={ROOT / 'tests' / 'sanitizers' / 'thread.supp'}:halt_on_error=1:die_after_fork=0",
         "CANDELABRA_SANITIZED": "1",
     }
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """Run the tests with the core, the CPU backend and the runner under AddressSanitizer and UBSan.
+
+    ``-- thread`` runs the tests that use threads with the core, and the CPU backend's allocator,
+    under ThreadSanitizer.
+    """
+    if "thread" in session.posargs:
+        return sanitize_threads(session)
+    packages = [argument for argument in session.posargs if argument in SANITIZED] or SANITIZED
+    arguments = [argument for argument in session.posargs if argument not in SANITIZED]
+    session.install("-q", *TEST_NEEDS, "pluggy")
+    session.install("-q", "--force-reinstall", "--no-deps", *sanitized_wheels(session, "ON", [*COMPILED, "runner"]))
+    session.install("-q", "--force-reinstall", "--no-deps", *build(session, ["autograd", "nn", "optim", "compile"]))
+    environment = sanitizer_variables(session, "libasan.so", "libubsan.so")
     session.chdir(session.create_tmp())
     for package in packages:
         # Without the caching allocator, every use of freed memory is detected. The backend's own
         # tests need the cache.
         cache = {} if package == "backend-cpu" else {"CANDELABRA_CPU_CACHE_BYTES": "0"}
-        session.run(
-            "python", "-m", "pytest", "-q", "--timeout=900", "-p", "no:cacheprovider",
-            "--capture=sys",  # reports go to file descriptor 2 before the process ends
-            str(PACKAGES / package / "tests"), *arguments, env=environment | cache,
-        )  # fmt: skip
+        session.run(*SANITIZED_PYTEST, str(PACKAGES / package / "tests"), *arguments, env=environment | cache)
+    return None
+
+
+def sanitize_threads(session: nox.Session) -> None:
+    """Run THREADED with the core, and 32 threads in the allocator alone, under ThreadSanitizer.
+
+    It does not see the barriers of OpenMP: kernels are compiled without it, and use one thread each.
+    """
+    session.install("-q", *TEST_NEEDS, "pluggy")
+    session.install("-q", "--force-reinstall", "--no-deps", *sanitized_wheels(session, "thread", ["tensor-core"]))
+    session.install("-q", "--force-reinstall", "--no-deps", *build(session, ["backend-cpu", "autograd"]))
+    environment = sanitizer_variables(session, "libtsan.so")
+    folder = Path(session.create_tmp())
+    session.chdir(folder)
+    sources = [
+        ROOT / "tests" / "sanitizers" / "allocator_threads.cpp",
+        PACKAGES / "backend-cpu" / "src" / "memory" / "allocator.cpp",
+    ]
+    includes = [
+        PACKAGES / "backend-cpu" / "src",
+        core_headers(session),
+        build_environment(session).parents[1] / "include",
+    ]
+    session.run(
+        "g++", "-std=gnu++20", "-O1", "-g1", "-fsanitize=thread", "-march=x86-64-v3", *(f"-I{one}" for one in includes), *map(str, sources), "-pthread",
+        "-o", str(folder / "allocator_threads"), external=True,
+    )  # fmt: skip
+    session.run(str(folder / "allocator_threads"), env={"TSAN_OPTIONS": environment["TSAN_OPTIONS"]}, external=True)
+    files = [str(PACKAGES / file) for file in THREADED]
+    arguments = [argument for argument in session.posargs if argument != "thread"]
+    session.run(*SANITIZED_PYTEST, *files, *arguments, env=environment | {"OMP_NUM_THREADS": "1"})
 
 
 @nox.session(venv_backend="none")

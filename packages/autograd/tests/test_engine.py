@@ -425,3 +425,8 @@ def test_gradients_can_be_detached_in_place():
     (x.squeeze(0) * 2).sum().backward()
     assert x.grad._base is None
     assert x.grad.detach_().tolist() == [[2, 2, 2]]
+
+
+def test_a_backward_pass_of_nothing():
+    assert candelabra.autograd.backward([]) is None
+    assert candelabra.autograd.backward([], [], create_graph=True) is None

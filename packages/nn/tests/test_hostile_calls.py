@@ -3,6 +3,7 @@
 import pytest
 
 import candelabra
+from candelabra import nn
 from candelabra.nn import functional as F
 from candelabra.testing import hostile
 
@@ -30,3 +31,25 @@ def test_running_statistics_are_left_alone_by_a_call_that_raises():
 def test_no_classes():
     loss = F.cross_entropy(candelabra.zeros(2, 0), candelabra.zeros(2, 0), label_smoothing=0.5)
     assert loss.isnan()
+
+
+def test_initialization_that_is_refused_writes_nothing():
+    for x, settings, error in (
+        (candelabra.ones(2, dtype=candelabra.complex64), {}, NotImplementedError),
+        (candelabra.ones(2, dtype=candelabra.float16), {"b": 1e300}, RuntimeError),
+    ):
+        with pytest.raises(error):
+            nn.init.trunc_normal_(x, **settings)
+        assert x.tolist() == [1, 1]
+    x = candelabra.empty(1000)
+    assert nn.init.trunc_normal_(x, 1.0, 2.0, a=-1.0, b=2.0) is x
+    assert x.min() >= -1 and x.max() <= 2 and 0 < x.mean() < 1
+
+
+def test_a_vector_that_is_too_short_changes_no_parameter():
+    parameters = [candelabra.zeros(2), candelabra.zeros(3)]
+    with pytest.raises(RuntimeError, match="invalid for input of size 2"):
+        nn.utils.vector_to_parameters(candelabra.ones(4), parameters)
+    assert [one.tolist() for one in parameters] == [[0, 0], [0, 0, 0]]
+    nn.utils.vector_to_parameters(candelabra.ones(5), parameters)
+    assert [one.tolist() for one in parameters] == [[1, 1], [1, 1, 1]]

@@ -108,10 +108,11 @@ Ref<> checked(const Operator& op, Ref<> result) {
 }
 
 Dims dims_of(PyObject* sequence) {
-  const Ref<> entries = owned(PySequence_Fast(sequence, "_make_wrapper_subclass(): sizes and strides are sequences"));
+  // A tuple: an __index__ may change a list.
+  const Ref<> entries = owned(PySequence_Tuple(sequence));
   Dims dims;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(entries.get()); ++i) {
-    const long long entry = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(entries.get(), i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(entries.get()); ++i) {
+    const long long entry = PyLong_AsLongLong(PyTuple_GET_ITEM(entries.get(), i));
     if (entry == -1 && PyErr_Occurred()) throw PythonError();
     dims.push_back(entry);
   }

@@ -6,6 +6,7 @@
 #include "dispatch/torch_dispatch.hpp"
 #include "interop/interop.hpp"
 #include "operators/operator.hpp"
+#include "python/recursion.hpp"
 #include "tensor/tensor_type.hpp"
 
 namespace candelabra {
@@ -169,6 +170,7 @@ Ref<> converted(Ref<> result, PyTypeObject* type) {
     return Ref<>(as_subclass(TensorRef(as_tensor(result.release())), type).release_object());
   }
   if (!PyTuple_Check(object) && !PyList_Check(object)) return result;
+  const RecursiveCall nested(" in the results of a function");
   const Ref<> entries = owned(PySequence_List(object));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
     Ref<> entry = Ref<>::borrow(PyList_GET_ITEM(entries.get(), i));

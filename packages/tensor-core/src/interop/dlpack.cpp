@@ -160,11 +160,11 @@ PyObject* export_capsule(TensorRef tensor, bool versioned, bool copied) {
 // Parses a pair of ints, (device type, index) or (major, minor); nullopt for None.
 std::optional<std::pair<long, long>> pair_from(PyObject* object, const char* what) {
   if (object == Py_None) return std::nullopt;
-  const Ref<> items(PySequence_Fast(object, what));
-  if (!items) throw PythonError();
-  check(PySequence_Fast_GET_SIZE(items.get()) == 2, PyExc_TypeError, what, " must be a pair of ints");
-  const long first = PyLong_AsLong(PySequence_Fast_GET_ITEM(items.get(), 0));
-  const long second = PyLong_AsLong(PySequence_Fast_GET_ITEM(items.get(), 1));
+  // A tuple: an __index__ may change a list.
+  const Ref<> items = owned(PySequence_Tuple(object));
+  check(PyTuple_GET_SIZE(items.get()) == 2, PyExc_TypeError, what, " must be a pair of ints");
+  const long first = PyLong_AsLong(PyTuple_GET_ITEM(items.get(), 0));
+  const long second = PyErr_Occurred() ? -1 : PyLong_AsLong(PyTuple_GET_ITEM(items.get(), 1));
   if (PyErr_Occurred()) throw PythonError();
   return std::pair(first, second);
 }

@@ -1,6 +1,7 @@
 #include "operators/schema.hpp"
 
 #include <cctype>
+#include <charconv>
 #include <map>
 #include <stdexcept>
 
@@ -131,7 +132,7 @@ class Parser {
       result.type = type.list_type;
       result.optional_elements = element_optional;
       if (!accept(']')) {
-        result.fixed_length = std::stoi(identifier());
+        result.fixed_length = list_length();
         expect(']');
       }
       result.optional = accept('?');
@@ -147,7 +148,16 @@ class Parser {
     return result;
   }
 
-  PyObject* default_value(ParameterType type) {
+  int list_length() {
+    const std::string digits = identifier();
+    int length = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+    if (error != std::errc() || end != digits.data() + digits.size() || length < 1 || length > max_dims)
+      fail("the length of a list");
+    return length;
+  }
+
+  PyObject* default_value(ParameterType type, bool in_list = false) {
     skip_spaces();
     size_t start = at_;
     if (at_ < source_.size() && (source_[at_] == '\'' || source_[at_] == '"')) {
@@ -161,7 +171,10 @@ class Parser {
       expect(')');
       return owned(PyTuple_New(0)).release();
     }
-    if (accept('[')) return default_list(type);
+    if (accept('[')) {
+      if (in_list) fail("no list in a list");
+      return default_list(type);
+    }
     while (at_ < source_.size() && source_[at_] != ',' && source_[at_] != ')' && source_[at_] != ']') ++at_;
     std::string word = source_.substr(start, at_ - start);
     while (!word.empty() && word.back() == ' ') word.pop_back();
@@ -195,7 +208,7 @@ class Parser {
     const Ref<> list = owned(PyList_New(0));
     if (!accept(']')) {
       do {
-        const Ref<> element(default_value(type));
+        const Ref<> element(default_value(type, true));
         if (PyList_Append(list.get(), element.get()) < 0) throw PythonError();
       } while (accept(','));
       expect(']');

@@ -170,6 +170,9 @@ TensorRef make_subclass(PyTypeObject* type, TensorObject* data) {
 }
 
 void set_geometry(TensorObject& tensor, Dims sizes, Dims strides, int64_t offset) {
+  // Shape rules need not ask: no tensor passes by here.
+  check(sizes.size() <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ",
+        sizes.size());
   int64_t expected = 1;
   bool contiguous = true, overflow = false;
   for (int i = sizes.size() - 1; i >= 0; --i) {

@@ -110,3 +110,107 @@ def test_the_triangle_is_a_string():
     for function in (candelabra.linalg.eigh, candelabra.linalg.eigvalsh):
         with pytest.raises(TypeError, match="argument 'UPLO' must be str, not Tensor"):
             function(candelabra.eye(2), X)
+
+
+class Clearing:
+    """An integer that empties a list when it is asked for."""
+
+    def __init__(self, values: list[object]) -> None:
+        self.values = values
+
+    def __index__(self) -> int:
+        self.values.clear()
+        return 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda values: X.__dlpack__(dl_device=values),
+        lambda values: X.__dlpack__(max_version=values),
+        lambda values: candelabra.Tensor._make_wrapper_subclass(candelabra.Tensor, values, strides=values),
+        lambda values: X.as_strided(values, values),
+        lambda values: X.permute(values),
+        lambda values: candelabra.tensor([values, values]),
+        lambda values: candelabra.zeros(values),
+        lambda values: X[values],
+    ],
+)
+def test_a_list_that_is_emptied_while_it_is_parsed(call):
+    values: list[object] = []
+    values += [Clearing(values), 1]
+    try:
+        call(values)
+    except (TypeError, ValueError, RuntimeError, IndexError, BufferError):
+        assert values == [] or isinstance(values[0], Clearing)
+    assert X.tolist() == [[3.0, 1.0, 2.0], [1.0, 1.0, 5.0]]
+
+
+def test_results_that_hold_themselves():
+    class Subclass(candelabra.Tensor):
+        pass
+
+    results: list[object] = []
+    results.append(results)
+    with pytest.raises(RecursionError):
+        Subclass.__torch_function__(lambda x: results, (Subclass,), (X,))
+
+
+WIDE = candelabra.zeros((1,) * 64)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: candelabra.stack([WIDE, WIDE]),
+        lambda: candelabra.stack([WIDE, WIDE], -1),
+        lambda: candelabra.stack([WIDE[..., :0], WIDE[..., :0]], -1),
+        lambda: WIDE[None],
+        lambda: WIDE.unsqueeze(0),
+        lambda: candelabra.diag_embed(WIDE),
+        lambda: candelabra.tensordot(WIDE, WIDE, 0),
+        lambda: candelabra.ops.embedding(candelabra.ones(3, 2), WIDE.long()),
+        lambda: X[WIDE.long()],
+        lambda: candelabra.view_as_real(WIDE.to(candelabra.complex64)),
+        lambda: candelabra.kron(WIDE, WIDE).unsqueeze(-1),
+        lambda: candelabra.stack([WIDE, WIDE], out=candelabra.zeros(0)),
+        lambda: candelabra.take_along_dim(WIDE, WIDE.long(), 0)[None],
+    ],
+)
+def test_no_tensor_has_more_than_64_dimensions(call):
+    with pytest.raises((RuntimeError, IndexError), match="at most 64|dimensions"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "(int[x] s) -> Tensor",
+        "(int[0] s) -> Tensor",
+        "(int[2x] s) -> Tensor",
+        "(int[99999999999999999999] s) -> Tensor",
+        "(int[] s=[[1]]) -> Tensor",
+        "(int[] s=" + "[" * 200_000 + ") -> Tensor",
+    ],
+    ids=["name", "zero", "suffix", "large", "nested", "deep"],
+)
+def test_schemas_of_lists(schema):
+    with pytest.raises(ValueError, match="schema: expected (the length of a list|no list in a list) at position"):
+        candelabra._C.declare_operator(f"hostile_schemas::f{schema}", "custom", 0, "", {}, "")
+
+
+def test_full_is_refused_before_out_is_resized():
+    out = candelabra.tensor(1)
+    for value in ([-2], None, object(), {}, "1"):
+        with pytest.raises(TypeError):
+            candelabra.full([2], value, out=out)
+        assert out.shape == ()
+    assert candelabra.full([2], 3, out=candelabra.zeros(0, dtype=candelabra.int64)).tolist() == [3, 3]
+
+
+def test_cauchy_is_refused_before_anything_is_written():
+    for arguments in (("ij",), (0.0, "1"), (0.0, X), (None,)):
+        x = candelabra.ones(2)
+        with pytest.raises((TypeError, RuntimeError, ValueError)):
+            x.cauchy_(*arguments)
+        assert x.tolist() == [1, 1]

@@ -514,6 +514,7 @@ def walk_back(
     walk = Walk(not retain_graph, create_graph)
     walk.accumulates = accumulate is not None
     if inputs is None:
+        edge = grad = None  # no root, no loop
         for edge, grad in roots:
             walk.roots.append(edge)
             walk.add(edge, grad)

@@ -146,10 +146,10 @@ def trunc_normal_(
 
     low, high = below((a - mean) / std), below((b - mean) / std)
     with no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(a, b)
+        # What is refused must be refused before anything is written.
+        made = candelabra.empty_like(tensor).uniform_(2 * low - 1, 2 * high - 1, generator=generator)
+        made.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(a, b)
+        return tensor.copy_(made)
 
 
 @_overridable

@@ -1,5 +1,6 @@
-"""Calls with hostile arguments: every function of a namespace, with sizes of 2**62, indices out of
-range, NaN, wrong types, and ``out=`` of another shape or overlapping an input.
+"""Calls with hostile arguments: every function and class of a namespace, with sizes of 2**62,
+indices out of range, NaN, 64 dimensions, wrong types, views that overlap, ``out=`` of another
+shape, and objects that lie or change other arguments while they are parsed (`hostile_values`).
 
 ``python -m candelabra.testing.hostile NAMESPACE... [--calls N] [--seed N] [--device D]`` makes the
 calls in subprocesses and lists the failures. The calls depend only on the seed.
@@ -12,7 +13,6 @@ import contextlib
 import importlib
 import inspect
 import os
-import random
 import re
 import resource
 import signal
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import candelabra
-from candelabra.catalogue.schemas import parse
+from candelabra.testing.hostile_values import Draw, arguments, parameters, shown, tensor
 
 #: Exceptions that a rejected call may raise. The last one says which distribution is missing.
 REFUSALS = (
@@ -37,194 +37,36 @@ REFUSALS = (
 MOST_ELEMENTS = 4096
 #: How much memory the calls may take, in bytes.
 MEMORY = 2**31
-#: Functions that raise other exceptions, as PyTorch's do.
+#: Seconds of the processor that one call may take.
+SECONDS = 60 if "CANDELABRA_SANITIZED" in os.environ else 10
+#: Seconds that one call may take in all: more is a deadlock.
+PATIENCE = 300
+#: Methods of tensors with special names that are called.
+SPECIAL_METHODS = (
+    "__getitem__", "__setitem__", "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__pow__",
+    "__matmul__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "__iadd__", "__imul__", "__ipow__",
+    "__radd__", "__rsub__", "__rpow__", "__eq__", "__lt__", "__contains__", "__array__", "__dlpack__", "__format__",
+    "__index__", "__float__", "__complex__", "__bool__", "__len__", "__iter__", "__setstate__", "__torch_function__",
+)  # fmt: skip
+#: Functions that raise other exceptions, as PyTorch's do, by the beginning of their names.
 KNOWN: dict[str, type[Exception]] = {
     "candelabra.nn.functional.embedding": AssertionError,
-    "candelabra.nn.functional.embedding_bag": AssertionError,
+    "candelabra.nn.functional.lp_pool": ZeroDivisionError,
+    "candelabra.nn.init.": ZeroDivisionError,
+    "candelabra.nn.factory_kwargs": AttributeError,
+    "candelabra.optim.": KeyError,
+    "candelabra.autograd.gradcheck": AssertionError,
+    "candelabra.autograd.gradgradcheck": AssertionError,
+    # These take modules and packed sequences by what they have.
+    "candelabra.nn.utils.": AttributeError,
+    # Tables of Lua's are dicts.
+    "candelabra.legacy.nn.": KeyError,
 }
-KNOWN |= {f"candelabra.nn.functional.lp_pool{d}d": ZeroDivisionError for d in (1, 2, 3)}
-DTYPES = (
-    "float32", "float32", "float64", "int64", "int64", "bool", "uint8", "int32", "int8", "float16", "bfloat16", "complex64", "complex128",
-)  # fmt: skip
-SHAPES: tuple[tuple[int, ...], ...] = (
-    (), (0,), (1,), (3,), (3, 3), (3, 3), (2, 3), (3, 2), (0, 3), (3, 0), (0, 0), (2, 3, 3), (2, 0, 3), (2, 3, 4), (1, 2, 5, 5), (1, 2, 3, 4, 5),
-)  # fmt: skip
-INTEGERS = (
-    0,
-    0,
-    1,
-    1,
-    2,
-    3,
-    4,
-    -1,
-    -1,
-    -2,
-    -5,
-    7,
-    100,
-    2**31 - 1,
-    2**31,
-    2**32 + 1,
-    2**40,
-    2**62,
-    2**63 - 1,
-    -(2**63),
-    2**63,
-    -(2**70),
-)
-REALS = (0.0, 1.0, 0.5, -1.0, 2.0, -0.5, 1e-30, 1e300, -1e300, float("inf"), -float("inf"), float("nan"))
-STRINGS = (
-    "", "mean", "sum", "none", "amax", "prod", "reduced", "complete", "r", "L", "U", "fro", "nuc", "ortho", "forward", "backward", "linear", "nearest",
-    "bilinear", "bicubic", "area", "constant", "reflect", "replicate", "circular", "zeros", "border", "same", "valid", "left", "right", "gelsd", "ij", "xy",
-    "trunc", "floor", "tanh", "ij,jk->ik", "...i->i", "i,i", "\0", "é" * 40, "float32",
-)  # fmt: skip
 #: Functions that are not called: they change the process, read files, wait, or print.
 SKIPPED = re.compile(
     r"^(_|set_|save|load|manual_seed|seed|initial_seed|get_rng_state|from_file|compile|fork|wait|enable_|use_|export|backends|testing|"
     r"multi_head_attention_forward|from_dlpack|from_numpy|frombuffer|install|sym_)"
 )
-
-
-def tensor(random_: random.Random, small: bool = False) -> candelabra.Tensor:
-    """Return a small tensor of any dtype, in any layout, with extreme values."""
-    dtype = getattr(candelabra, random_.choice(DTYPES))
-    shape = random_.choice(SHAPES[:7] if small else SHAPES)
-    count = 1
-    for size in shape:
-        count *= size
-    kind = random_.random()
-    if dtype.is_floating_point or dtype.is_complex:
-        choices: Sequence[Any] = REALS if kind < 0.3 else (0.5, 1.5, -0.25, 2.0, 0.0)
-    elif dtype is candelabra.bool:
-        choices = (True, False)
-    else:
-        limits = candelabra.iinfo(dtype)
-        choices = (limits.min, limits.max, 0, 1, 100) if kind < 0.3 else (0, 1, 2)
-    made = candelabra.tensor([random_.choice(choices) for _ in range(count)], dtype=dtype).reshape(shape)
-    layout = random_.random()
-    if layout < 0.1 and made.ndim >= 2:
-        return made.transpose(0, -1)
-    if layout < 0.2 and made.ndim and made.shape[0] == 1:
-        return made.expand(random_.choice((0, 2, 5)), *made.shape[1:])
-    if layout < 0.25 and made.numel() >= 3:
-        return made.reshape(-1).as_strided((2, 2), (1, 1))
-    if layout < 0.3 and dtype.is_complex:
-        return made.conj()
-    if layout < 0.32 and count:
-        return made.reshape(-1)[:1].expand(2**40)[:0]
-    return made
-
-
-def integers(random_: random.Random) -> Any:
-    """Return a list of dimensions or sizes, or one integer."""
-    if random_.random() < 0.3:
-        return random_.choice(INTEGERS)
-    hurt = random_.random() < 0.3
-    return [
-        random_.choice(INTEGERS if hurt else (0, 1, 2, 3, -1)) for _ in range(random_.choice((0, 1, 1, 2, 2, 3, 4, 6)))
-    ]
-
-
-def anything(random_: random.Random) -> Any:
-    """Return an argument of any type."""
-    return random_.choice(
-        (
-            lambda: tensor(random_), lambda: random_.choice(INTEGERS), lambda: random_.choice(REALS), lambda: random_.choice(STRINGS), lambda: None,
-            lambda: integers(random_), lambda: True, lambda: 1j, lambda: [tensor(random_), tensor(random_)], lambda: candelabra.float32, object, dict,
-            lambda: [None, "a"], lambda: b"ab",
-        )
-    )()  # fmt: skip
-
-
-def of_kind(random_: random.Random, kind: str, name: str) -> Any:
-    """Return an argument of the type that an annotation or a schema names."""
-    if "Tensor" in kind and re.search(r"\[\]|list|Sequence|tuple|\[Tensor", kind):
-        return [tensor(random_) for _ in range(random_.choice((0, 1, 2, 2, 3)))]
-    if "Tensor" in kind or (kind == "" and name in ("input", "self", "other", "x", "A", "B", "x1", "x2")):
-        return tensor(random_)
-    if re.search(r"int\[\]|int\[1\]|[Ss]equence\[int|tuple\[int|list\[int|Size", kind):
-        return integers(random_)
-    if "dtype" in kind:
-        return getattr(candelabra, random_.choice(DTYPES))
-    if "bool" in kind:
-        return random_.random() < 0.5
-    if "str" in kind:
-        return random_.choice(STRINGS)
-    if "float" in kind or "Scalar" in kind or "Number" in kind:
-        return random_.choice(REALS if random_.random() < 0.4 else (0.5, 1.0, 2, 1))
-    if name == "niter":  # as in PyTorch, 2**62 iterations are computed
-        return random_.choice((0, 1, 2, -1))
-    if "int" in kind or name in (
-        "dim",
-        "n",
-        "k",
-        "size",
-        "kernel_size",
-        "stride",
-        "padding",
-        "dilation",
-        "output_size",
-        "norm",
-    ):
-        return random_.choice(INTEGERS if random_.random() < 0.4 else (0, 1, 2, -1))
-    if "device" in kind:
-        return candelabra.get_default_device()
-    return anything(random_)
-
-
-def parameters(function: Callable[..., Any]) -> list[tuple[str, str, bool, bool]]:
-    """Return name, type, and whether required and keyword-only, of each parameter of a function or
-    operator.
-    """
-    schema = getattr(function, "schema", None)
-    if isinstance(schema, str):
-        return [(one.name, one.type, one.default is None, one.keyword_only) for one in parse(schema).parameters]
-    found = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_KEYWORD,):
-            continue
-        kind = "" if parameter.annotation is parameter.empty else str(parameter.annotation)
-        required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
-        found.append((parameter.name, kind, required, parameter.kind is parameter.KEYWORD_ONLY))
-    return found
-
-
-def arguments(function: Callable[..., Any], random_: random.Random) -> tuple[list[Any], dict[str, Any]]:
-    """Return random arguments, mostly of the expected types, so that calls pass the first
-    checks.
-    """
-    positional: list[Any] = []
-    keywords: dict[str, Any] = {}
-    gap = False
-    for name, kind, required, keyword in parameters(function):
-        if name == "generator" or (not required and random_.random() < 0.5):
-            gap = True
-            continue
-        if name == "out":
-            tensors = [value for value in positional if isinstance(value, candelabra.Tensor)]
-            value = random_.choice(tensors) if tensors and random_.random() < 0.4 else tensor(random_)
-            keywords["out"] = value if random_.random() < 0.9 else anything(random_)
-            continue
-        value = anything(random_) if random_.random() < 0.06 else of_kind(random_, kind, name)
-        if keyword or gap:
-            keywords[name] = value
-        else:
-            positional.append(value)
-    if "out" not in keywords and getattr(function, "schema", "").endswith("-> Tensor") and random_.random() < 0.1:
-        keywords["out"] = tensor(random_)
-    return positional, keywords
-
-
-def shown(value: Any) -> str:
-    """Return the source text of an argument."""
-    if isinstance(value, candelabra.Tensor):
-        strides = "" if value.is_contiguous() else f" strides {list(value.stride())}"
-        values = value.tolist() if 0 < value.numel() <= 9 else ""
-        return f"<{str(value.dtype)[11:]}{list(value.shape)}{strides} {values}>"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(shown, value)) + "]"
-    return repr(value)
 
 
 def functions(namespace: str) -> dict[str, Callable[..., Any]]:
@@ -238,11 +80,17 @@ def functions(namespace: str) -> dict[str, Callable[..., Any]]:
     else:
         owner = importlib.import_module(namespace)
     found = {}
-    for name in getattr(owner, "__all__", None) or sorted(
-        vars(owner)
-    ):  # skip modules that are imported on attribute access
+    # Without __all__: not the modules that are imported on attribute access.
+    names = [*(getattr(owner, "__all__", None) or sorted(vars(owner)))]
+    if inspect.isclass(owner):
+        names += SPECIAL_METHODS
+    for name in names:
         function = getattr(owner, name, None)
-        if SKIPPED.match(name) or not callable(function) or inspect.isclass(function) or inspect.ismodule(function):
+        if name not in SPECIAL_METHODS and SKIPPED.match(name):
+            continue
+        if inspect.isclass(owner) and inspect.isdatadescriptor(function):
+            found[f"{name}="] = _setter(name)
+        if not callable(function) or inspect.ismodule(function) or _is_exception(function):
             continue
         with contextlib.suppress(TypeError, ValueError):
             parameters(function)
@@ -250,12 +98,41 @@ def functions(namespace: str) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def _tensors(values: Any) -> Iterator[candelabra.Tensor]:
+def _is_exception(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, BaseException)
+
+
+def _setter(name: str) -> Callable[..., Any]:
+    def assign(input: candelabra.Tensor, value: Any) -> None:
+        setattr(input, name, value)
+
+    return assign
+
+
+def follow_up(made: Any, draw: Draw) -> None:
+    """Use what a call returned: run a layer, draw from a distribution, take a step of an
+    optimizer.
+    """
+    if inspect.ismethod(getattr(made, "forward", None)):
+        positional, keywords = arguments(made.forward, draw)
+        made(*positional, **keywords)
+    elif callable(getattr(made, "log_prob", None)):
+        made.sample(draw.choice(((), (2,), (0, 3))))
+        made.log_prob(tensor(draw))
+        made.entropy()
+    elif hasattr(made, "param_groups") and callable(getattr(made, "step", None)):
+        for group in made.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = candelabra.ones_like(parameter)
+        made.step()
+
+
+def _tensors(values: Any, depth: int = 0) -> Iterator[candelabra.Tensor]:
     for value in values:
         if isinstance(value, candelabra.Tensor):
             yield value
-        elif isinstance(value, list):
-            yield from _tensors(value)
+        elif isinstance(value, list) and depth < 3:
+            yield from _tensors(value, depth + 1)
 
 
 def _contents(tensors: list[candelabra.Tensor]) -> list[Any]:
@@ -266,27 +143,39 @@ def attack(name: str, function: Callable[..., Any], seed: int, log: Callable[[st
     """Make one call. Return its fault: an unexpected exception, or a changed argument of a call
     that raised.
     """
-    positional, keywords = arguments(function, random.Random(f"{name} {seed}"))
+    return attack_with(name, function, Draw(f"{name} {seed}"), lambda line: log(f"{seed} {line}"))
+
+
+def attack_with(name: str, function: Callable[..., Any], draw: Draw, log: Callable[[str], None]) -> str | None:
+    """Make a call with the arguments that `draw` makes, and return its fault."""
+    positional, keywords = arguments(function, draw)
     description = ", ".join(
         [shown(value) for value in positional] + [f"{key}={shown(value)}" for key, value in keywords.items()]
     )
-    log(f"{seed} {name}({description})")
+    log(f"{name}({description})")
     given = list(_tensors([*positional, *keywords.values()]))
     before = _contents(given)
     try:
-        signal.alarm(60)
-        function(*positional, **keywords)
+        signal.alarm(PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        made = function(*positional, **keywords)
+        draw.acted = True  # a step that raises has changed what the steps before it have
+        follow_up(made, draw)
     except REFUSALS as error:
         if type(error) is RuntimeError and "internal" in str(error).lower():
             return f"{name}({description}): {error}"
-        if _contents(given) != before:
+        if not draw.acted and _contents(given) != before:
             return f"{name}({description}): an argument was changed, though it raised {type(error).__name__}: {error}"
     except Exception as error:
         # Python's own exception for an object that is not a tensor
         plain = isinstance(error, AttributeError) and not isinstance(error.obj, candelabra.Tensor)
-        if not plain and not isinstance(error, KNOWN.get(name, ())):
+        # As PyTorch's, layers and distributions assert what they are made with.
+        plain |= inspect.isclass(function) and isinstance(error, AssertionError | AttributeError | ZeroDivisionError)
+        known = tuple(kind for beginning, kind in KNOWN.items() if name.startswith(beginning))
+        if not plain and not isinstance(error, known):
             return f"{name}({description}): {type(error).__name__}: {error}"
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
     return None
 
@@ -312,7 +201,8 @@ def _bound_memory(device: str) -> None:
 
 def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int, log_path: str) -> None:
     """Make the calls from number `start` on. The log names the current call."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for number_of_signal in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(number_of_signal, signal.SIG_DFL)
     # A fault that a kernel finds on a device must be raised by the call that caused it, not by one
     # that creates the next arguments.
     os.environ["CANDELABRA_LAUNCH_BLOCKING"] = "1"
@@ -340,7 +230,7 @@ def _child(namespaces: list[str], calls: int, seed: int, device: str, start: int
 class Report:
     """The results of the calls."""
 
-    crashes: list[str]  #: calls that ended the process, or took a minute
+    crashes: list[str]  #: calls that ended the process, or took longer than SECONDS of the processor
     wrong: list[str]  # calls that raised an unexpected exception, or raised after changing an argument
     calls: int
 

@@ -5,6 +5,7 @@
 
 #include "memory/storage.hpp"
 #include "operators/operator.hpp"
+#include "python/recursion.hpp"
 #include "shapes/checks.hpp"
 #include "shapes/shapes.hpp"
 
@@ -96,6 +97,7 @@ class SchemaChecker {
   void check_results(PyObject* result) {
     if (is_tensor(result)) return check_result(*as_tensor(result));
     if (!PyTuple_Check(result) && !PyList_Check(result)) return;
+    const RecursiveCall nested(" in the results of an operator");
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(result); ++k)
       check_results(PySequence_Fast_GET_ITEM(result, k));
   }

@@ -43,11 +43,14 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         raise TypeError(f"expected candelabra.Tensor, but got: {type(vec).__name__}")
     every = list(parameters)
     _one_device(every)
-    position = 0
+    slices, position = [], 0
     for parameter in every:
         count = parameter.numel()
-        parameter.data = vec[position : position + count].view_as(parameter).data
+        slices.append(vec[position : position + count].view_as(parameter).data)
         position += count
+    # A vector that is too short changes nothing.
+    for parameter, data in zip(every, slices):
+        parameter.data = data
 
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]

@@ -311,7 +311,8 @@ def full(
     >>> candelabra.full((2,), 7)
     tensor([7, 7])
     """
-    if isinstance(fill_value, (str, bytes)):
+    # Before memory is made or `out` resized.
+    if not any(hasattr(fill_value, name) for name in ("__float__", "__index__", "__complex__")):
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
     if isinstance(fill_value, _C.Tensor):
         dtype = fill_value.dtype if dtype is None and out is None else dtype

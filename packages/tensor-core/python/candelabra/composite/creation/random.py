@@ -553,9 +553,17 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     return OPERATORS["exp"].inplace(_normal_(self, mean, std, generator=generator))
 
 
+def _float_argument(name: str, value: Any) -> float:
+    if isinstance(value, str | bytes) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise TypeError(f"cauchy_(): argument '{name}' must be float, not {type(value).__name__}")
+    return float(value)
+
+
 @function(package=False)
 def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the Cauchy distribution: ``median + sigma * tan(pi * (u - 1/2))``."""
+    # Before anything is written.
+    median, sigma = _float_argument("median", median), _float_argument("sigma", sigma)
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     u = _uniform_(self, generator=generator)
