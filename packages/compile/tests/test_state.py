@@ -1,9 +1,9 @@
 """State that a program depends on: modules, modes, random numbers, exceptions, threads."""
 
-import decimal
 import threading
 import warnings
 
+import numpy
 import pytest
 from replays import is_replayed, randoms, refusal, same
 
@@ -399,21 +399,24 @@ def test_hooks_of_an_optimizer_are_called():
     assert len(calls) == 5
 
 
-def test_calls_are_recorded_again_and_compared(monkeypatch):
+def test_calls_are_recorded_again_and_compared():
     # No guard sees the state of an extension.
-    monkeypatch.setattr(decimal.getcontext(), "prec", 1)
+    before = numpy.getbufsize()
 
     def function(x):
-        return x * decimal.getcontext().prec
+        return x * (1 if numpy.getbufsize() == before else 2)
 
     compiled = candelabra.compile(function)
     for _ in range(5):
         assert compiled(candelabra.ones(2)).tolist() == [1.0, 1.0]
     (program,) = compiled.programs
     program.calls_left = 0
-    monkeypatch.setattr(decimal.getcontext(), "prec", 2)
-    with pytest.warns(UserWarning, match="a later call computes otherwise.*argument 'other' of mul"):
-        assert compiled(candelabra.ones(2)).tolist() == [2.0, 2.0]
+    numpy.setbufsize(2 * before)
+    try:
+        with pytest.warns(UserWarning, match="a later call computes otherwise.*argument 'other' of mul"):
+            assert compiled(candelabra.ones(2)).tolist() == [2.0, 2.0]
+    finally:
+        numpy.setbufsize(before)
     assert not compiled.programs
 
 
