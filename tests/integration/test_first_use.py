@@ -176,4 +176,3 @@ SCENARIOS = {
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_first_use_by_many_threads(scenario):
     run_scenario(SCENARIOS[scenario], len(SCENARIOS))
-

@@ -253,6 +253,27 @@ def test_autocast_outside_and_inside():
     assert is_replayed(compiled_casting)
 
 
+@pytest.mark.parametrize("dtypes", ["float32 bfloat16 bfloat16", "bfloat16 float32 float16", "float32 float32 float32"])
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_attention_of_several_dtypes_under_autocast(dtypes, has_mask):
+    mask = candelabra.randn(5, 5) if has_mask else None
+
+    def function(*inputs):
+        with candelabra.autocast("cpu", dtype=candelabra.bfloat16):
+            result = nn.functional.scaled_dot_product_attention(*inputs, attn_mask=mask)
+        return result, *candelabra.autograd.grad(result.float().square().sum(), inputs)
+
+    compiled = candelabra.compile(function, fullgraph=True)
+    for _ in range(6):
+        inputs = [
+            candelabra.randn(2, 2, 5, 8).to(getattr(candelabra, name)).requires_grad_() for name in dtypes.split()
+        ]
+        expected, found = function(*inputs), compiled(*inputs)
+        assert [x.dtype for x in found] == [candelabra.bfloat16, *(x.dtype for x in inputs)]
+        assert all(map(candelabra.equal, found, expected))
+    assert is_replayed(compiled)
+
+
 def test_transformations_see_every_operator():
     compiled = candelabra.compile(lambda x: x.sin() * 2)
     x = candelabra.randn(3)
