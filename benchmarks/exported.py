@@ -88,7 +88,7 @@ def processor_seconds() -> float:
 
 
 def runner_seconds(path: Path, array: Path) -> Seconds:
-    """Return the seconds of a process that runs a file without Python, and those of the processors."""
+    """Return the seconds of a process that runs a file without Python, and the processors'."""
     command = [
         candelabra_runner.executable_path(), path, array, "--output", path.parent / "result.npy",
         "--backend", candelabra_backend_cpu.library_path(),

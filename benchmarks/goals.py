@@ -3,8 +3,8 @@
 Each number of threads has a process of its own, bound to as many processors, so that JAX, whose
 threads have no setting, computes on as many. With ``--torch-compile``, which needs g++ and minutes,
 training steps are timed beside torch.compile too. Lines without a peer that is installed are left
-out. Ratios are of times that were measured in turn; the first step's is the time of its thread, in a
-new process each. The exit status is 1 if a goal is missed and ``--require`` is given.
+out. Ratios are of times that were measured in turn. The time of the first step is that of its
+thread, in a new process. The exit status is 1 if a goal is missed and ``--require`` is given.
 """
 
 from __future__ import annotations

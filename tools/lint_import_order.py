@@ -92,7 +92,7 @@ class Sources:
         }
 
     def package_of(self, name: str) -> list[str]:
-        """Return the parts of the name of the package that relative imports of a module begin at."""
+        """Return the parts of the name of the package that relative imports begin at."""
         parts = name.split(".")
         return parts if self.files[name].name == "__init__.py" else parts[:-1]
 

@@ -1,4 +1,4 @@
-"""State of Python's own modules that code reads: a change is noticed, or the function is refused."""
+"""State of Python's own modules: a change is noticed, or the function is refused."""
 
 import abc
 import decimal

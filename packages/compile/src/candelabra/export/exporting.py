@@ -17,6 +17,7 @@ from .program import ExportedProgram
 from .recording import Recorder, Recording, named_states, record
 from .shape_builders import AdditionalInputs, ShapesCollection
 from .sizes import resized, unify
+from .trees import names_of_arguments
 
 
 def export(
@@ -278,17 +279,6 @@ def _all_other(shapes: Shapes, base: dict[str, int]) -> Iterator[dict[str, int]]
         sizes = {name: make(k, base[name]) for k, name in enumerate(base)}
         if all(size > 1 and shapes.symbols[name].allows(size) for name, size in sizes.items()):
             yield sizes
-
-
-def names_of_arguments(signature: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """Return the names of the arguments that are given by position."""
-    try:
-        parameters = list(inspect.signature(signature).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    named = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "arg")
-    return [named[k] if k < len(named) else f"{rest}_{k - len(named)}" for k in range(len(args))]
 
 
 def _by_argument(signature: Callable[..., Any], names: list[str], kwargs: dict[str, Any], specification: Any) -> Any:

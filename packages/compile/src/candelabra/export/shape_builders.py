@@ -7,6 +7,7 @@ from typing import Any
 from candelabra import Tensor, pytree
 
 from .dims import Dim
+from .trees import names_of_arguments
 
 
 class ShapesCollection:
@@ -105,8 +106,6 @@ class AdditionalInputs:
 
 
 def _named(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    from .exporting import names_of_arguments
-
     return dict(zip(names_of_arguments(module.forward, args), args, strict=True)) | (kwargs or {})
 
 

@@ -325,7 +325,7 @@ class GraphModule(nn.Module):
     # ---- printing
 
     def to_folder(self, folder: Any, module_name: str = "FxModule") -> NoReturn:
-        """Raise an error: modules of graphs are pickled, and `candelabra.export` stores programs."""
+        """Raise an error: modules are pickled, and `candelabra.export` stores programs."""
         raise NotImplementedError(
             "GraphModule.to_folder() is not supported: pickle the module, print its code, or use candelabra.export.save"
         )

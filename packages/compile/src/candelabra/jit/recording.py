@@ -234,8 +234,10 @@ def trace_module(
     inputs, check_inputs
         Arguments by the name of the method: a tensor, a tuple, or a dict by name if
         `example_inputs_is_kwarg`.
-    optimize, check_trace, check_tolerance, strict, _force_outplace, _module_class, _compilation_unit, _store_inputs
+    check_trace, check_tolerance, strict
         As for `trace`.
+    optimize, _force_outplace, _module_class, _compilation_unit, _store_inputs
+        Accepted for compatibility.
 
     Raises
     ------

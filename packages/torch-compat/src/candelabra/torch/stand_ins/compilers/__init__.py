@@ -1,1 +1,1 @@
-"""``torch.compiler``, ``torch.jit``, ``torch.export`` and ``torch.onnx``: names that candelabra-compile has not."""
+"""Names of ``torch.compiler``, ``jit``, ``export`` and ``onnx`` that candelabra-compile has not."""

@@ -126,7 +126,7 @@ disable_nested_graph_breaks = dont_skip_tracing
 
 
 def override_cudagraphs(fwd: bool | None = None, bwd: bool | None = None) -> Any:
-    """Return a context manager and decorator that does nothing: programs are replayed the same way."""
+    """Return a context manager and decorator that does nothing: all programs are replayed."""
     return config.patch()
 
 
