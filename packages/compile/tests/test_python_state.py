@@ -5,9 +5,10 @@ import decimal
 import fractions
 import gc
 import sys
+import threading
 
 import pytest
-from replays import agrees_or_refuses, refusal
+from replays import agrees_or_refuses, is_replayed, refusal
 
 import candelabra
 
@@ -111,3 +112,34 @@ def test_the_limit_of_recursion():
             return count
 
     assert "RecursionError" in refusal(lambda x: x * deeper(0), *[(candelabra.ones(2),)] * 8)
+
+
+def test_guards_that_call_python_in_several_threads():
+    abstract = abc.ABCMeta("abstract", (), {})
+
+    def function(x):
+        return x * (2 if isinstance(ONE, abstract) else 3) * float(THIRD + ONE)
+
+    compiled = candelabra.compile(function)
+    for _ in range(5):
+        compiled(candelabra.ones(4))
+    assert is_replayed(compiled)
+    wrong = []
+
+    def work(number):
+        for count in range(60):
+            # The context is that of the thread.
+            if count == 30:
+                decimal.getcontext().prec = 3 + number
+            x = candelabra.ones(4) + number
+            if not compiled(x).equal(function(x)):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    abstract.register(decimal.Decimal)
+    assert compiled(candelabra.ones(1)).equal(function(candelabra.ones(1)))
