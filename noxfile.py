@@ -402,8 +402,8 @@ def tests_abi(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Run ruff, mypy, clang-format, mdformat, and the lints of imports, float indices and the
-    layout.
+    """Run ruff, mypy, clang-format, mdformat, and the lints of imports and their order, float
+    indices and the layout.
     """
     session.install(
         "-q",
@@ -421,6 +421,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("python", str(ROOT / "tools" / "run_mypy.py"))
     session.run("python", str(ROOT / "tools" / "lint_imports.py"))
+    session.run("python", str(ROOT / "tools" / "lint_import_order.py"))
     session.run("python", str(ROOT / "tools" / "lint_float_index.py"))
     session.run("python", str(ROOT / "tools" / "lint_layout.py"))
     sources = [

@@ -1,18 +1,11 @@
-"""Test the first use of each package by many threads in fresh processes, and the import order that
-makes it safe.
+"""Test the first use of each package by many threads in fresh processes. The order of imports that
+makes it safe is checked by tools/lint_import_order.py.
 """
 
 from __future__ import annotations
 
-import ast
-import importlib.util
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-import candelabra
-from candelabra.assembly import SUBPACKAGES
 from candelabra.testing.first_use import run_scenario
 
 SCENARIOS = {
@@ -183,55 +176,3 @@ SCENARIOS = {
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_first_use_by_many_threads(scenario):
     run_scenario(SCENARIOS[scenario], len(SCENARIOS))
-
-
-# ---- the order of imports
-
-
-def subpackage(module: str) -> str:
-    return ".".join(module.split(".")[:2])
-
-
-def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports of a file in order, except those under TYPE_CHECKING."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.Import, ast.ImportFrom)):
-            yield child
-        elif not (isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING")):
-            yield from statements(child)
-
-
-def imports(file: Path, module: str) -> Iterator[tuple[int, str]]:
-    """Yield the modules that a file imports: the line, and the name that Python locks first."""
-    package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
-    for node in statements(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-            continue
-        above = package[: len(package) - node.level + 1] if node.level else []
-        name = ".".join([*above, *([node.module] if node.module else [])])
-        yield node.lineno, name
-        if name == "candelabra":
-            yield from ((node.lineno, f"{name}.{alias.name}") for alias in node.names)
-
-
-def test_a_package_is_imported_before_its_modules():
-    """Importing a package locks the package first, then its modules.
-
-    A thread that starts with a module locks them in the other order. Python breaks the deadlock: it
-    raises, or returns a partially imported module.
-    """
-    at_start = {"candelabra.catalogue", "candelabra.composite", "candelabra.backends", "candelabra.linalg"}
-    roots = {"candelabra": Path(candelabra.__file__).parent}
-    for name in SUBPACKAGES:
-        roots[f"candelabra.{name}"] = Path(importlib.util.find_spec(f"candelabra.{name}").origin).parent
-    wrong = []
-    for root, folder in roots.items():
-        for file in folder.rglob("*.py"):
-            module = ".".join([root, *file.relative_to(folder).with_suffix("").parts]).removesuffix(".__init__")
-            seen = {*at_start, subpackage(module)}
-            for line, name in imports(file, module):
-                if name.startswith("candelabra.") and subpackage(name) != name and subpackage(name) not in seen:
-                    wrong.append(f"{file}:{line}: {name} is imported before {subpackage(name)}")
-                seen.add(name)
-    assert not wrong, "\n".join(wrong)

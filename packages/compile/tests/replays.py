@@ -47,3 +47,17 @@ def agrees(function, batches, changes=None):
 
 def randoms(count=10):
     return [(candelabra.randn(3, 4),) for _ in range(count)]
+
+
+def agrees_or_refuses(function, change, arguments=lambda number: (candelabra.arange(3.0) + number,), count=18):
+    """Compare calls with ordinary ones, of which every sixth changes something. Returns whether
+    the function is replayed.
+    """
+    compiled = candelabra.compile(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(count):
+            change(number)
+            expected = function(*arguments(number))
+            assert same(compiled(*arguments(number)), expected), number
+    return is_replayed(compiled)

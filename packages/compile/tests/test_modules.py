@@ -1,10 +1,10 @@
 """Compiled modules: a node of the tape replays the backward pass."""
 
 import copy
-import decimal
 import pickle
 import warnings
 
+import numpy
 import pytest
 from replays import same
 
@@ -305,16 +305,20 @@ def test_memory_of_a_graph_is_given_up_with_its_result():
     assert allocated() <= before
 
 
-def test_a_thousand_calls_later_the_passes_are_recorded_again(monkeypatch):
+def test_a_thousand_calls_later_the_passes_are_recorded_again():
     weight = candelabra.ones(3, requires_grad=True)
-    monkeypatch.setattr(decimal.getcontext(), "prec", 1)
-    compiled = candelabra.compile(lambda x: x * weight * decimal.getcontext().prec)
+    # No guard sees the state of an extension.
+    before = numpy.getbufsize()
+    compiled = candelabra.compile(lambda x: x * weight * (1 if numpy.getbufsize() == before else 2))
     for _ in range(5):
         compiled(candelabra.ones(3)).sum().backward()
     (program,) = compiled.compiled.forwards.programs
-    monkeypatch.setattr(decimal.getcontext(), "prec", 2)
+    numpy.setbufsize(2 * before)
     program.calls_left = 0
     weight.grad = None
-    with pytest.warns(UserWarning, match="argument 'other' of mul"):
-        compiled(candelabra.ones(3)).sum().backward()
+    try:
+        with pytest.warns(UserWarning, match="argument 'other' of mul"):
+            compiled(candelabra.ones(3)).sum().backward()
+    finally:
+        numpy.setbufsize(before)
     assert weight.grad.tolist() == [2.0, 2.0, 2.0]

@@ -16,27 +16,13 @@ import warnings
 import weakref
 
 import pytest
-from replays import is_replayed, same
+from replays import agrees_or_refuses, is_replayed
 
 import candelabra
 from candelabra import nn, optim
 from candelabra.nn import functional as F
 
 FACTOR = 1.0
-
-
-def agrees_or_refuses(function, change, arguments=lambda number: (candelabra.arange(3.0) + number,), count=18):
-    """Compare calls with ordinary ones, of which every sixth changes something. Returns whether
-    the function is replayed.
-    """
-    compiled = candelabra.compile(function)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for number in range(count):
-            change(number)
-            expected = function(*arguments(number))
-            assert same(compiled(*arguments(number)), expected), number
-    return is_replayed(compiled)
 
 
 # ---- functions

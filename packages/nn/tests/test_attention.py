@@ -198,3 +198,28 @@ def test_ways_of_attention(rng):
     with pytest.raises(AssertionError, match="causal_lower_right only supports 2D tensors"):
         causal_lower_right(1, 2, 3)
     assert repr(SDPBackend.MATH) == "<SDPBackend.MATH: 0>"
+
+
+@pytest.mark.parametrize("fast", [candelabra.bfloat16, candelabra.float16])
+@pytest.mark.parametrize("mask_dtype", [None, candelabra.bool, candelabra.float32, candelabra.float64])
+def test_under_autocast_dtypes_may_differ(fast, mask_dtype):
+    candelabra.manual_seed(0)
+    query, key, value = candelabra.randn(3, 2, 2, 5, 8)
+    mask = None if mask_dtype is None else candelabra.ones(5, 5).tril().to(mask_dtype)
+    as_fast = mask if mask_dtype in (None, candelabra.bool) else mask.to(fast)
+    expected = F.scaled_dot_product_attention(query.to(fast), key.to(fast), value.to(fast), attn_mask=as_fast)
+    with candelabra.autocast("cpu", dtype=fast):
+        if mask_dtype is candelabra.float64:
+            with pytest.raises(RuntimeError, match="Expected attn_mask dtype to be"):
+                F.scaled_dot_product_attention(query, key, value, mask)
+            return
+        for dtypes in [(candelabra.float32, fast, fast), (fast, candelabra.float32, fast), (candelabra.float32,) * 3]:
+            given = [x.to(fast).to(dtype) for x, dtype in zip((query, key, value), dtypes, strict=True)]
+            found = F.scaled_dot_product_attention(*given, mask)
+            assert found.dtype == fast
+            assert found.equal(expected)
+            names = dict(zip(("query", "key", "value"), given, strict=True))
+            assert F.scaled_dot_product_attention(**names, attn_mask=mask).equal(expected)
+        # As in PyTorch, float64 is not cast.
+        with pytest.raises(RuntimeError, match="to have the same dtype"):
+            F.scaled_dot_product_attention(query.double(), key, value)

@@ -12,7 +12,7 @@ import pytest
     "name",
     [
         "", ".codegen", ".experimental.optimization", ".experimental.symbolic_shapes", ".flatten_spec", ".graph", ".graph_module",
-        ".immutable_collections", ".interpreter", ".naming", ".node", ".operator_schemas", ".passes.shape_prop", ".passes.split_module",
+        ".immutable_collections", ".interpreter", ".naming", ".node", ".operator_schemas", ".passes.shape_prop", ".passes.split_module", ".proxyable_class",
         ".patching", ".printing", ".proxy", ".subgraph_rewriter", ".symbolic", ".traceback", ".tracing",
     ],
 )  # fmt: skip

@@ -347,3 +347,21 @@ def test_annotations():
     assert graph.find_nodes(op="placeholder")[0].type is int
     assert graph.find_nodes(op="call_function")[0].meta["custom"] == {"part": 1}
     assert not fx.traceback.has_preserved_node_meta()
+
+
+class Interval(metaclass=fx.ProxyableClassMeta):
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def clamp(self, x):
+        return x.clamp(self.low, self.high)
+
+
+def test_classes_whose_construction_is_a_call():
+    traced = fx.symbolic_trace(lambda x, low: Interval(low, 2.0).clamp(x))
+    assert [node.target for node in traced.graph.nodes if node.op == "call_function"] == [Interval]
+    assert traced(candelabra.tensor([0.0, 3.0]), 1.0).tolist() == [1.0, 2.0]
+    kept = Interval(0.0, 1.0)
+    traced = fx.symbolic_trace(lambda x: (x + 1, kept))
+    assert traced(candelabra.ones(1))[1] is kept
+    assert isinstance(Interval(1.0, 2.0), Interval)

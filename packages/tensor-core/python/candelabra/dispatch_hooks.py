@@ -119,12 +119,14 @@ def computed(policy: str) -> Callable[[_Function], _Function]:
         def decorated(*arguments: Any, **names: Any) -> Any:
             if _thread.casting is None or _thread.busy or names.get("out") is not None:
                 return function(*arguments, **names)
-            cast = _thread.cast_as(policy, arguments)
+            cast = _thread.cast_as(policy, (*arguments, *names.values()))
             if cast is None:
                 return function(*arguments, **names)
+            count = len(arguments)
+            named = dict(zip(names, cast[count:], strict=True))
             _thread.busy = True
             try:
-                return function(*cast, **names)
+                return function(*cast[:count], **named)
             finally:
                 _thread.busy = False
 

@@ -398,6 +398,27 @@ class TypeGuard : public Guard {
   unsigned version_;
 };
 
+// State that only a function tells, such as that of an extension.
+class CallGuard : public Guard {
+ public:
+  // (_, function without arguments, its result, the name of the state)
+  explicit CallGuard(PyObject* description)
+      : function_(Ref<>::borrow(item_of(description, 1))), expected_(Ref<>::borrow(item_of(description, 2))),
+        name_(text_of(item_of(description, 3))) {
+    check(PyCallable_Check(function_.get()), PyExc_TypeError, "a guard of a call needs a function");
+  }
+  bool holds() override {
+    const Ref<> now = owned(PyObject_CallNoArgs(function_.get()));
+    return is_same_value(now.get(), expected_.get());
+  }
+  std::string description() const override { return name_; }
+  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, function_, expected_); }
+
+ private:
+  Ref<> function_, expected_;
+  std::string name_;
+};
+
 // Grad mode, default dtype and device. Modes and hooks that take over operators are never replayed.
 class ModeGuard : public Guard {
  public:
@@ -426,6 +447,7 @@ std::shared_ptr<Guard> guard_from_object(PyObject* description) {
   if (kind == "function") return std::make_shared<FunctionGuard>(description);
   if (kind == "object") return std::make_shared<ObjectGuard>(description);
   if (kind == "class") return std::make_shared<TypeGuard>(description);
+  if (kind == "call") return std::make_shared<CallGuard>(description);
   check(kind == "modes", PyExc_TypeError, "there are no guards of kind ", kind);
   return std::make_shared<ModeGuard>();
 }

@@ -298,9 +298,8 @@ void register_record(py::module_& module) {
       "Guard(description)\n\nState as it is now, which a program needs: (\"items\", dict, ((key, value or missing), "
       "...), "
       "missing, size or -1), (\"list\", list, entries), (\"cell\", cell, contents), (\"tensor\", tensor, whether its "
-      "gradient is None, or 2), (\"function\", function), (\"object\", object, its dict or None), (\"class\", class) "
-      "or "
-      "(\"modes\",).")
+      "gradient is None, or 2), (\"function\", function), (\"object\", object, its dict or None), (\"class\", class), "
+      "(\"call\", function, its result, a name) or (\"modes\",).")
       .def(py::init([](py::handle description) { return guard_from_object(description.ptr()); }), "description"_a);
   register_programs(module);
 }

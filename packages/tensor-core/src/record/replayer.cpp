@@ -41,11 +41,12 @@ PyObject* replayer_call(PyObject* self, PyObject* const* arguments, size_t flags
     try {
       std::vector<TensorObject*> tensors;
       for (size_t k = 0; k < replayer.programs.size(); ++k) {
-        if (!replayer.programs[k].program->accepts(arguments, count, names, tensors)) continue;
+        // A guard may call Python, and another thread may replace the programs meanwhile.
         const Replayed kept = replayer.programs[k];
         Program* const program = kept.program.get();
+        if (!program->accepts(arguments, count, names, tensors)) continue;
         if (program->is_running() || program->calls_left <= 0) break;
-        if (k > 0)
+        if (k > 0 && k < replayer.programs.size() && replayer.programs[k].program == kept.program)
           std::rotate(replayer.programs.begin(), replayer.programs.begin() + static_cast<Py_ssize_t>(k),
                       replayer.programs.begin() + static_cast<Py_ssize_t>(k) + 1);
         --program->calls_left;

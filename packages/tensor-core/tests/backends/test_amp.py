@@ -56,6 +56,15 @@ def test_values_are_those_of_cast_arguments():
     assert (a @ b).dtype == c.float32
 
 
+def test_arguments_by_name_are_cast():
+    a, b = c.randn(2, 3), c.randn(3, 2)
+    with c.autocast("cpu"):
+        expected = c.tensordot(a, b, 1)
+        assert c.tensordot(a, b=b, dims=1).equal(expected)
+        assert c.tensordot(a=a, b=b.bfloat16(), dims=1).equal(expected)
+    assert expected.dtype is c.bfloat16
+
+
 def test_in_place_and_out_are_left_alone():
     with c.autocast("cpu"):
         out = c.empty(3, 3)

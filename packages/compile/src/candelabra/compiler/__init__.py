@@ -13,7 +13,7 @@ register("candelabra-compile", __version__, "candelabra-tensor-core>=0.1,<0.2", 
 from typing import Any
 
 from .compiled import CompileError, reset_all
-from .compiling import BACKENDS, compile
+from .compiling import BACKENDS, compile, get_default_backend, set_default_backend
 from .explaining import Explanation, explain
 from .stance import (
     allow_in_graph,
@@ -54,6 +54,7 @@ def is_dynamo_compiling() -> bool:
 
 
 __all__ = [
-    "CompileError", "Explanation", "allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "explain", "is_compiling",
-    "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
+    "CompileError", "Explanation", "allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "explain",
+    "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_default_backend",
+    "set_stance",
 ]  # fmt: skip

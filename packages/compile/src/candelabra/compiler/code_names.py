@@ -54,6 +54,18 @@ def imports_of(code: CodeType) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=4096)
+def asks_for_classes(code: CodeType) -> bool:
+    """Return whether a code object, or a function defined in it, asks whether objects are instances
+    of classes, or classes are derived from others.
+    """
+    if not {"isinstance", "issubclass"}.isdisjoint(names_of(code)):
+        return True
+    if any(isinstance(constant, CodeType) and asks_for_classes(constant) for constant in code.co_consts):
+        return True
+    return any(one.opname == "MATCH_CLASS" for one in dis.get_instructions(code))
+
+
+@functools.lru_cache(maxsize=4096)
 def computes_names(code: CodeType) -> bool:
     """Return whether a code object looks up attributes whose names are no constants."""
     if not set(_ALL_ATTRIBUTES).isdisjoint(code.co_names):

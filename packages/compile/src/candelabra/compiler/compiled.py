@@ -362,8 +362,8 @@ def _compile_unit(module: Any) -> Any:
     return Compiled(module.__call__, type(module).__name__, False, Planning(), is_unit=True).replayer
 
 
-def compile_function(function: Callable[..., Any], fullgraph: bool, planning: Planning) -> Any:
+def compile_function(function: Callable[..., Any], fullgraph: bool, planning: Planning, name: str | None = None) -> Any:
     """Return the callable that replays `function`."""
-    name = getattr(function, "__qualname__", None) or type(function).__name__
+    name = name or getattr(function, "__qualname__", None) or type(function).__name__
     compiled = Compiled(function, name, fullgraph, planning)
     return functools.update_wrapper(compiled.replayer, function)

@@ -8,12 +8,12 @@ been replaced.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import functools
 import gc
 import operator
 import os
-import pickle
 import sys
 import weakref
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -23,9 +23,9 @@ import candelabra
 from candelabra import _C, Tensor, backends
 from candelabra.settings import settings
 
-from .code_names import globals_of, imports_of, names_of
+from .code_names import asks_for_classes, globals_of, imports_of, names_of
 from .frames import RanCode, is_inside, is_installed
-from .opaque import is_unwatched
+from .opaque import decimal_settings, is_decimal, is_unwatched, slots_of_library, values_of_slots
 from .trees import PLAIN
 
 #: Larger containers are not guarded. A program that reads one is refused.
@@ -38,6 +38,8 @@ _MIRRORED = ("_parameters", "_buffers", "_modules")
 _HEAP_TYPE = 1 << 9
 #: Names that lead to the variables of the process.
 _OF_PROCESS = {"environ", "environb", "getenv", "getenvb"}
+#: Names that lead to the context of `decimal`.
+_OF_DECIMAL = {"Decimal", "getcontext", "setcontext", "localcontext"}
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), type(vars(type)))
 
 
@@ -61,6 +63,7 @@ class Environment:
         self.unguarded: str | None = None
         #: Code that an earlier call ran, and whose result this one may have taken from a cache.
         self.cached: list[CodeType] = []
+        self._uses_decimal = False
         self._settings()
         for code, namespace in ran.codes.items():
             self._globals(namespace, code)
@@ -81,18 +84,31 @@ class Environment:
             self._items(variables, variables, True)
         if "_version" in self._names and any("_version" in code.co_names for code in self._own_codes()):
             self.unguarded = "version counter"
+        if any(map(asks_for_classes, self._codes)):
+            # Abstract classes keep those that are registered with them where no guard looks.
+            self._guard("call", abc.get_cache_token, abc.get_cache_token(), "a class registered with an abstract one")
+        if "decimal" in sys.modules and not self._names.isdisjoint(_OF_DECIMAL):
+            self._decimal()
+        if "RecursionError" in self._names:
+            self.unguarded = "RecursionError"
         if "candelabra.autograd" in sys.modules:
             from candelabra.autograd import anomaly, graph
 
             self._items(vars(anomaly._state), vars(anomaly._state), True)
             self._guard("list", graph._packing.stack, tuple(graph._packing.stack))
 
+    def _decimal(self) -> None:
+        if not self._uses_decimal:
+            self._uses_decimal = True
+            read = functools.partial(decimal_settings, "flags" in self._names)
+            self._guard("call", read, read(), "the context of decimal")
+
     def _own_codes(self) -> list[CodeType]:
         return [code for code in self._codes if not is_installed(code.co_filename)]
 
     def has_drawn(self) -> bool:
         """Return whether a random generator of NumPy has been used since the walk."""
-        return any(pickle.dumps(generator) != state for generator, state in self._generators)
+        return any(_state_of(generator) != state for generator, state in self._generators)
 
     def changed_option(self) -> str | None:
         """Return the name of a live option that has changed since the walk, or None."""
@@ -163,7 +179,18 @@ class Environment:
         if is_unwatched(value, self._names):
             self.unguarded = type(value).__name__
             return []
-        return self._object(value)
+        if is_decimal(value):
+            self._decimal()
+        return [*self._slots(value), *self._object(value)]
+
+    def _slots(self, value: Any) -> tuple[Any, ...]:
+        """Guard the slots that the code of Python's library reads, such as those of a Fraction."""
+        slots = slots_of_library(value)
+        if not slots:
+            return ()
+        read = functools.partial(values_of_slots, value, slots)
+        self._guard("call", read, read(), f"a slot of a {type(value).__name__}")
+        return read()
 
     def _container(self, value: Any) -> list[Any]:
         if len(value) > _MOST_ENTRIES:
@@ -242,7 +269,7 @@ class Environment:
         kind = type(value)
         self.walk(kind)
         if kind.__module__.startswith("numpy.random"):
-            self._generators.append((value, pickle.dumps(value)))
+            self._generators.append((value, _state_of(value)))
         if not isinstance(attributes, dict):
             return []
         if _is_module(value):
@@ -303,6 +330,12 @@ class Environment:
                 self._items(state, kept, True)
                 following.extend(kept.values())
         return following
+
+
+def _state_of(generator: Any) -> bytes:
+    import pickle  # few programs have a generator of NumPy
+
+    return pickle.dumps(generator)
 
 
 def _versioned(kind: type) -> type:

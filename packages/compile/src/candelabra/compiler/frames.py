@@ -84,6 +84,13 @@ _OUTSIDE = ("io", "_io", "nt", "posix", "time", "_socket", "_warnings")
 _HARMLESS = ("fspath", "getpid", "cpu_count", "isatty", "readable", "writable", "seekable", "fileno")
 #: Functions of the core whose results or effects a replay would not have.
 _OF_CORE = ("get_num_threads", "set_num_threads", "initial_seed")
+#: Functions of the interpreter whose results no guard watches, by module.
+_OF_INTERPRETER = {
+    "sys": ("getrecursionlimit", "setrecursionlimit", "getrefcount", "getswitchinterval", "gettrace", "_getframe"),
+    "gc": ("get_count", "get_objects", "get_threshold", "isenabled"),
+    "_signal": ("getsignal",),
+    "resource": ("getrlimit", "getrusage"),
+}
 #: Methods that say where a tensor lies, which may differ between calls of one program.
 _PLACES = ("storage_offset", "data_ptr")
 
@@ -103,6 +110,8 @@ def _has_effect(function: Any, frame: FrameType) -> bool:
         # Imports look for files.
         file = frame.f_code.co_filename
         return name not in _HARMLESS and not file.startswith("<frozen importlib") and not _is_of_library(module, file)
+    if name in _OF_INTERPRETER.get(module or "", ()):
+        return not is_inside(frame.f_code.co_filename)
     if name in _PLACES and isinstance(owner, candelabra.Tensor):
         return not is_inside(frame.f_code.co_filename)
     return isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random")

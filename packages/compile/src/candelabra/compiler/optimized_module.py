@@ -24,10 +24,12 @@ class OptimizedModule(nn.Module):
 
     _orig_mod: nn.Module
 
-    def __init__(self, module: nn.Module, fullgraph: bool = False, planning: Planning | None = None) -> None:
+    def __init__(
+        self, module: nn.Module, fullgraph: bool = False, planning: Planning | None = None, name: str | None = None
+    ) -> None:
         super().__init__()
         self._orig_mod = module
-        self.__dict__["_compiled_call"] = compile_function(module.__call__, fullgraph, planning or Planning())
+        self.__dict__["_compiled_call"] = compile_function(module.__call__, fullgraph, planning or Planning(), name)
         self.__dict__["training"] = module.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

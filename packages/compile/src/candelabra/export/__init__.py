@@ -12,9 +12,11 @@ from .exporting import export
 from .files import load, save
 from .graph import ExportError
 from .modules import ExportedModule
-from .program import ExportedProgram
+from .program import ExportedProgram, default_decompositions
+from .shape_builders import AdditionalInputs, ShapesCollection
 from .signature import ExportGraphSignature
 
 __all__ = [
-    "Dim", "ExportError", "ExportGraphSignature", "ExportedModule", "ExportedProgram", "dims", "export", "load", "register_dataclass", "save",
+    "AdditionalInputs", "Dim", "ExportError", "ExportGraphSignature", "ExportedModule", "ExportedProgram", "ShapesCollection",
+    "default_decompositions", "dims", "export", "load", "register_dataclass", "save",
 ]  # fmt: skip

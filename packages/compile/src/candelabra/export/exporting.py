@@ -15,7 +15,9 @@ from .dims import Shapes, read_shapes
 from .graph import ExportError, Graph, Input, Scaled, State, Symbol
 from .program import ExportedProgram
 from .recording import Recorder, Recording, named_states, record
+from .shape_builders import AdditionalInputs, ShapesCollection
 from .sizes import resized, unify
+from .trees import names_of_arguments
 
 
 def export(
@@ -26,6 +28,7 @@ def export(
     dynamic_shapes: Any = None,
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
     """Record a call of a module, as a program that runs and is saved without the module's code.
 
@@ -40,9 +43,10 @@ def export(
         The arguments of the call. Values that are no tensors are those of all calls.
     dynamic_shapes
         Sizes that differ from call to call, by argument: for tensors a dict of `Dim` by dimension,
-        or a tuple with a `Dim`, ``Dim.AUTO`` or None for each. Containers have containers.
-    strict
-        Accepted for compatibility: nothing is analyzed.
+        or a tuple with a `Dim`, ``Dim.AUTO`` or None for each. Containers have containers. A
+        `ShapesCollection` or `AdditionalInputs`, too.
+    strict, prefer_deferred_runtime_asserts_over_guards
+        Accepted for compatibility: nothing is analyzed, and calls are checked when they are made.
     preserve_module_call_signature
         Not supported; must be empty.
 
@@ -75,6 +79,8 @@ def export(
     if preserve_module_call_signature:
         raise NotImplementedError("export(): preserve_module_call_signature is not supported")
     kwargs = dict(kwargs or {})
+    if isinstance(dynamic_shapes, ShapesCollection | AdditionalInputs):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     graph = exported_graph(mod, mod.forward, mod, args, kwargs, dynamic_shapes)
     return ExportedProgram(graph, (args, kwargs))
 
@@ -92,7 +98,7 @@ def exported_graph(
 
     `keeps_values` says that values which depend on data are kept, with a warning.
     """
-    names = _names(signature, args)
+    names = names_of_arguments(signature, args)
     arguments = dict(zip(names, args, strict=True)) | kwargs
     leaves, spec = pytree.tree_flatten((args, kwargs))
     recorder = _Exporter(function, module, leaves, spec, keeps_values)
@@ -273,17 +279,6 @@ def _all_other(shapes: Shapes, base: dict[str, int]) -> Iterator[dict[str, int]]
         sizes = {name: make(k, base[name]) for k, name in enumerate(base)}
         if all(size > 1 and shapes.symbols[name].allows(size) for name, size in sizes.items()):
             yield sizes
-
-
-def _names(signature: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """Return the names of the arguments that are given by position."""
-    try:
-        parameters = list(inspect.signature(signature).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    named = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "arg")
-    return [named[k] if k < len(named) else f"{rest}_{k - len(named)}" for k in range(len(args))]
 
 
 def _by_argument(signature: Callable[..., Any], names: list[str], kwargs: dict[str, Any], specification: Any) -> Any:

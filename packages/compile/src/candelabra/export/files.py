@@ -25,6 +25,8 @@ def save(
     f: Any,
     *,
     extra_files: dict[str, Any] | None = None,
+    opset_version: dict[str, int] | None = None,
+    pickle_protocol: int = 2,
     runner: bool | Sequence[Mapping[str, int]] = False,
 ) -> None:
     """Save a program with its parameters and buffers.
@@ -40,6 +42,8 @@ def save(
         A path, or a binary file object.
     extra_files
         Texts or bytes by name, which are stored too.
+    opset_version, pickle_protocol
+        Accepted for compatibility: files have a version of their own, and no pickle.
     runner
         Whether candelabra-runner, which has no shape rules, shall run the file as well. The
         program's kernel calls are recorded at the sizes of the export and stored, or at each of the
@@ -79,6 +83,7 @@ def load(
     f: Any,
     *,
     extra_files: dict[str, Any] | None = None,
+    expected_opset_version: dict[str, int] | None = None,
     device: Any = None,
     namespaces: Iterable[str] = (),
 ) -> ExportedProgram:
@@ -92,6 +97,8 @@ def load(
         A path, whose tensors are mapped, or a binary file object that can seek.
     extra_files
         A dict whose values are replaced by those of the stored files of these names.
+    expected_opset_version
+        Accepted for compatibility: files have a version of their own, which is checked.
     device
         Where the program shall run; by default where it was exported.
     namespaces

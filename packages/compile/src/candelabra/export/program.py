@@ -8,10 +8,16 @@ from typing import Any, NoReturn
 
 from candelabra import Tensor, fx
 
+from .checking import check_shapes
 from .fx_graphs import graph_module
 from .graph import Graph, Symbol
 from .modules import ExportedModule
 from .signature import ExportGraphSignature, signature_of
+
+
+def default_decompositions() -> dict[Any, Any]:
+    """Return the table of what `ExportedProgram.run_decompositions` decomposes: nothing."""
+    return {}
 
 
 class ExportedProgram:
@@ -26,8 +32,13 @@ class ExportedProgram:
         self._example_inputs = example_inputs
         self._graph_module: fx.GraphModule | None = None
 
-    def module(self) -> ExportedModule:
+    def module(self, check_guards: bool = True) -> ExportedModule:
         """Return a module that runs the program, and that shares parameters and buffers with it.
+
+        Parameters
+        ----------
+        check_guards
+            Accepted for compatibility: arguments are always checked.
 
         Examples
         --------
@@ -106,8 +117,27 @@ class ExportedProgram:
         """Iterate over the buffers."""
         return (tensor for _, tensor in self.named_buffers())
 
-    def run_decompositions(self, decomp_table: dict[Any, Any] | None = None) -> ExportedProgram:
+    def validate(self) -> None:
+        """Check the program: let the shape rule of each operator look at its arguments.
+
+        Raises
+        ------
+        candelabra.serialization.FileError
+            If a rule refuses them.
+        """
+        check_shapes(self._graph)
+
+    def run_decompositions(
+        self, decomp_table: dict[Any, Any] | None = None, decompose_custom_triton_ops: bool = False
+    ) -> ExportedProgram:
         """Return the program; the operators of the catalogue are not decomposed.
+
+        Parameters
+        ----------
+        decomp_table
+            Must be empty, as `default_decompositions` is.
+        decompose_custom_triton_ops
+            Accepted for compatibility: there are none.
 
         Raises
         ------

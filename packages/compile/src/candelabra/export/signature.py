@@ -94,6 +94,20 @@ class ExportGraphSignature:
         return tuple(self.inputs_to_buffers.values())
 
     @property
+    def inputs_to_lifted_tensor_constants(self) -> dict[str, str]:
+        """The names of other tensors by those of their nodes."""
+        return self._targets(InputKind.CONSTANT_TENSOR)
+
+    @property
+    def lifted_tensor_constants(self) -> tuple[str, ...]:
+        """The names of the tensors that are neither parameters nor buffers."""
+        return tuple(self.inputs_to_lifted_tensor_constants.values())
+
+    @property
+    def backward_signature(self) -> None:
+        """None: programs have no backward pass."""
+
+    @property
     def non_persistent_buffers(self) -> set[str]:
         """The names of the buffers that are not in the state dict."""
         return {

@@ -1,8 +1,10 @@
-"""Forms of arguments and results as plain data."""
+"""Forms of arguments and results as plain data, and names of arguments."""
 
 from __future__ import annotations
 
 import collections
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from candelabra import pytree
@@ -62,3 +64,14 @@ def _named_tuple(name: Any, fields: Any, count: int) -> Any:
     if len(texts) != count + 1 or any(type(text) is not str or not text.isascii() or len(text) > 100 for text in texts):
         raise FileError("a named tuple without names")
     return collections.namedtuple(name, fields)  # type: ignore[misc]
+
+
+def names_of_arguments(signature: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """Return the names of the arguments that are given by position."""
+    try:
+        parameters = list(inspect.signature(signature).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "arg")
+    return [named[k] if k < len(named) else f"{rest}_{k - len(named)}" for k in range(len(args))]

@@ -30,12 +30,14 @@ from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_aggregate, map_arg
 from .proxy import Attribute, ParameterProxy, Proxy, TraceError
+from .proxyable_class import ProxyableClassMeta
 from .subgraph_rewriter import replace_pattern
 from .symbolic import symbolic_trace
 from .tracing import PH, Tracer, wrap
 
 __all__ = [
-    "PH", "Attribute", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "ParameterProxy", "Proxy", "PythonCode", "TraceError",
+    "PH", "Attribute", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "ParameterProxy", "Proxy", "ProxyableClassMeta", "PythonCode",
+    "TraceError",
     "Tracer", "Transformer", "annotate", "experimental", "has_side_effect", "immutable_collections", "map_aggregate", "map_arg",
     "operator_schemas", "passes",
     "replace_pattern", "subgraph_rewriter", "symbolic_trace", "traceback", "wrap",

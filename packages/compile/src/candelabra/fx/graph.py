@@ -360,8 +360,16 @@ class Graph:
         """Return the result of the function for that of the graph."""
         return self._codegen.process_outputs(out)
 
-    def python_code(self, root_module: str) -> PythonCode:
+    def python_code(self, root_module: str, **comments: Any) -> PythonCode:
         """Return the code of the graph, in which the module is named `root_module`.
+
+        Parameters
+        ----------
+        root_module
+            The name.
+        **comments
+            `verbose`, `include_stride` and other options of the comments of PyTorch's code, which
+            has none here.
 
         Examples
         --------

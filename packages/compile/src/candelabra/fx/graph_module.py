@@ -7,8 +7,8 @@ import copy
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import candelabra.nn as nn
 
@@ -324,12 +324,22 @@ class GraphModule(nn.Module):
 
     # ---- printing
 
+    def to_folder(self, folder: Any, module_name: str = "FxModule") -> NoReturn:
+        """Raise an error: modules are pickled, and `candelabra.export` stores programs."""
+        raise NotImplementedError(
+            "GraphModule.to_folder() is not supported: pickle the module, print its code, or use candelabra.export.save"
+        )
+
     def print_readable(
         self,
         print_output: bool = True,
         include_stride: bool = False,
         include_device: bool = False,
         colored: bool = False,
+        *,
+        fast_sympy_print: bool = False,
+        expanded_def: bool = False,
+        additional_meta: Sequence[str] | None = None,
     ) -> str:
         """Return the code of the module and of its submodules of graphs, as a class; print it too.
 
@@ -337,7 +347,7 @@ class GraphModule(nn.Module):
         ----------
         print_output
             Whether to print.
-        include_stride, include_device, colored
+        include_stride, include_device, colored, fast_sympy_print, expanded_def, additional_meta
             Accepted for compatibility.
         """
         text = _readable(self, self._get_name())

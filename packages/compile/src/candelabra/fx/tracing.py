@@ -21,6 +21,7 @@ from .naming import is_ours
 from .node import Argument, base_types
 from .patching import Patches, is_fx_tracing, wrap
 from .proxy import ParameterProxy, Scope, ScopeContextManager, TracerBase
+from .proxyable_class import proxyable_classes
 
 __all__ = ["PH", "PHBase", "PHWithMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing", "wrap"]
 
@@ -205,6 +206,10 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", name, (), {})
         if isinstance(a, nn.Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
+        if type(a) in proxyable_classes:
+            name = self.get_fresh_qualname(f"_{type(a).__name__}_constant_")
+            setattr(self.root, name, a)
+            return self.create_node("get_attr", name, (), {})
         return super().create_arg(a)
 
     # ---- parameters of the root

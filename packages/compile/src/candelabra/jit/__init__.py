@@ -20,10 +20,19 @@ from .programs import (
     TopLevelTracedModule,
     TracedModule,
 )
-from .recording import TracingCheckError, freeze, optimize_for_inference, script, trace, trace_module
+from .recorded import export_opnames
+from .recording import (
+    TracingCheckError,
+    freeze,
+    optimize_for_inference,
+    run_frozen_optimizations,
+    script,
+    trace,
+    trace_module,
+)
 
 __all__ = [
     "Error", "FrozenModule", "LoadedModule", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TopLevelTracedModule",
-    "TracedModule", "TracerWarning", "TracingCheckError", "export", "freeze", "ignore", "is_scripting", "is_tracing", "load",
-    "optimize_for_inference", "save", "script", "script_if_tracing", "trace", "trace_module", "unused",
+    "TracedModule", "TracerWarning", "TracingCheckError", "export", "export_opnames", "freeze", "ignore", "is_scripting", "is_tracing", "load",
+    "optimize_for_inference", "run_frozen_optimizations", "save", "script", "script_if_tracing", "trace", "trace_module", "unused",
 ]  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import candelabra
-from candelabra import Tensor, export, nn, pytree
+from candelabra import Tensor, nn, pytree
 from candelabra.export.interface import (
     Dim,
     ExportedModule,
@@ -23,6 +24,7 @@ from candelabra.export.interface import (
 )
 
 from .modes import is_plain, tracing
+from .recorded import Recorded
 
 
 class Error(RuntimeError):
@@ -133,7 +135,7 @@ def _any_size(value: Any) -> Any:
     return None if spec.is_leaf() else [_any_size(child) for child in children]
 
 
-class ScriptFunction:
+class ScriptFunction(Recorded):
     """A function that `script` or `trace` was called with; it can be saved."""
 
     __module__: str
@@ -149,6 +151,16 @@ class ScriptFunction:
         """The name of the function."""
         return self._recordable.name
 
+    @property
+    def qualified_name(self) -> str:
+        """The name of the function with those of its module and class."""
+        return f"{self.__module__}.{self.__qualname__}"
+
+    @property
+    def schema(self) -> inspect.Signature:
+        """The parameters of the function."""
+        return inspect.signature(self._recordable.function)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._traced is not None:
             return self._traced(*args, **kwargs)
@@ -163,20 +175,6 @@ class ScriptFunction:
 
     def _program(self) -> ExportedProgram:
         return self._recordable.program(self._traced is not None)
-
-    @property
-    def graph(self) -> Any:
-        """The recorded operators as a `candelabra.fx.Graph`."""
-        return self._program().graph
-
-    @property
-    def code(self) -> str:
-        """The recorded operators as Python code."""
-        return str(self._program().graph_module.code)
-
-    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        """Save the function, as `candelabra.jit.save` does."""
-        export.save(self._program(), f, extra_files=_extra_files)
 
 
 class Traced:
@@ -220,14 +218,10 @@ def _key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     )
 
 
-class ScriptModule(nn.Module):
+class ScriptModule(Recorded, nn.Module):
     """The class of modules that `script`, `trace` or `load` made; one that derives from it runs as
     Python.
     """
-
-    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        """Save the module, as `candelabra.jit.save` does."""
-        export.save(self._program(), f, extra_files=_extra_files)
 
     def _program(self) -> ExportedProgram:
         raise Error(f"a {type(self).__name__} is no program: derive it from nn.Module, and use jit.script or jit.trace")
@@ -328,16 +322,6 @@ class RecursiveScriptModule(ScriptModule):
     def _program(self) -> ExportedProgram:
         return self._recordable.program()
 
-    @property
-    def graph(self) -> Any:
-        """The recorded operators as a `candelabra.fx.Graph`."""
-        return self._program().graph
-
-    @property
-    def code(self) -> str:
-        """The recorded operators as Python code."""
-        return str(self._program().graph_module.code)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}(original_name={self.original_name})\n{self._original!r}"
 
@@ -398,16 +382,6 @@ class LoadedModule(ScriptModule):
         ]
         return ExportedProgram(graph)
 
-    @property
-    def graph(self) -> Any:
-        """The operators as a `candelabra.fx.Graph`."""
-        return self._stored.graph
-
-    @property
-    def code(self) -> str:
-        """The operators as Python code."""
-        return str(self._stored.graph_module.code)
-
     def __deepcopy__(self, memo: dict[int, Any]) -> LoadedModule:
         graph = self._program()._graph
         for state in graph.states:
@@ -418,12 +392,16 @@ class LoadedModule(ScriptModule):
 
 
 class FrozenModule(ScriptModule):
-    """A module whose parameters nobody changes: it has a copy of the original."""
+    """A module whose parameters nobody changes: it has a copy of the original, and of its
+    attributes those that are named.
+    """
 
-    def __init__(self, frozen: ScriptModule) -> None:
+    def __init__(self, frozen: ScriptModule, preserved: Iterable[str] = ()) -> None:
         super().__init__()
         self.__dict__["_frozen"] = frozen
         self.training = False
+        for name in preserved:
+            self.__dict__[name] = getattr(frozen, name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the copy."""
@@ -437,13 +415,3 @@ class FrozenModule(ScriptModule):
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         self._frozen._apply(fn, recurse)
         return self
-
-    @property
-    def graph(self) -> Any:
-        """The recorded operators as a `candelabra.fx.Graph`."""
-        return self._program().graph
-
-    @property
-    def code(self) -> str:
-        """The recorded operators as Python code."""
-        return str(self._program().graph_module.code)

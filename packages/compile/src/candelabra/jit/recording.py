@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import candelabra
@@ -27,7 +28,13 @@ class TracingCheckError(Exception):
     """A function computes other operators when it is traced a second time."""
 
 
-def script(obj: Any, *arguments: Any, **options: Any) -> Any:
+def script(
+    obj: Any,
+    optimize: None = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: list[tuple[Any, ...]] | dict[Callable[..., Any], list[tuple[Any, ...]]] | None = None,
+) -> Any:
     """Return a function or module that can be saved: the operators of its first call are its graph.
 
     Its code runs as Python, with all of its branches. The graph has those that a call with the
@@ -37,8 +44,11 @@ def script(obj: Any, *arguments: Any, **options: Any) -> Any:
     ----------
     obj
         A function or a module. Classes are returned unchanged.
-    *arguments, **options
+    optimize, _frames_up, _rcb
         Accepted for compatibility.
+    example_inputs
+        Tuples of arguments, for a module by its method ``forward``. The graph is recorded with the
+        first, so that no call is needed.
 
     Returns
     -------
@@ -48,6 +58,8 @@ def script(obj: Any, *arguments: Any, **options: Any) -> Any:
     ------
     TypeError
         If it is neither a function, a module nor a class.
+    ValueError
+        If there are examples for other methods.
 
     Examples
     --------
@@ -60,11 +72,17 @@ def script(obj: Any, *arguments: Any, **options: Any) -> Any:
     """
     if inspect.isclass(obj) or isinstance(obj, ScriptModule | ScriptFunction):
         return obj
-    if isinstance(obj, nn.Module):
-        return RecursiveScriptModule(obj)
     if not callable(obj):
         raise TypeError(f"jit.script(): expected a function, a module or a class, but got {type(obj).__name__}")
-    return ScriptFunction(obj)
+    made = RecursiveScriptModule(obj) if isinstance(obj, nn.Module) else ScriptFunction(obj)
+    if isinstance(example_inputs, dict):
+        others = [method for method in example_inputs if getattr(method, "__name__", "") != "forward"]
+        if others or not isinstance(obj, nn.Module):
+            raise ValueError("jit.script(): example_inputs is a list, or for a module a dict with its forward")
+        example_inputs = next(iter(example_inputs.values()), None)
+    if example_inputs:
+        made._recordable.note(tuple(example_inputs[0]), {})
+    return made
 
 
 def trace(
@@ -75,8 +93,11 @@ def trace(
     check_inputs: Any = None,
     check_tolerance: float = 1e-5,
     strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
     example_kwarg_inputs: dict[str, Any] | None = None,
-    **options: Any,
+    _store_inputs: bool = True,
 ) -> Any:
     """Return a function or module that computes the operators of a call.
 
@@ -96,7 +117,10 @@ def trace(
         Further tuples of arguments to compare with.
     check_tolerance
         How far results may differ.
-    optimize, strict, **options
+    strict
+        Accepted for compatibility: results may be lists and dicts, whose form belongs to the sizes
+        that were traced.
+    optimize, _force_outplace, _module_class, _compilation_unit, _store_inputs
         Accepted for compatibility.
 
     Returns
@@ -139,6 +163,9 @@ def trace(
     traced.prepare(args, kwargs)
     if check_trace:
         for given in [args, *(check_inputs or [])]:
+            if isinstance(given, dict):
+                _check(traced, (), given, check_tolerance)
+                continue
             given = tuple(given) if isinstance(given, list | tuple) else (given,)
             _check(traced, given, kwargs, check_tolerance)
     return made
@@ -184,26 +211,63 @@ def _difference(first: Graph, second: Graph) -> str:
     return ""
 
 
-def trace_module(mod: nn.Module, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-    """Trace ``forward`` of a module, whose arguments are ``inputs["forward"]``.
+def trace_module(
+    mod: nn.Module,
+    inputs: dict[str, Any],
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: list[dict[str, Any]] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_inputs_is_kwarg: bool = False,
+    _store_inputs: bool = True,
+) -> Any:
+    """Trace ``forward`` of a module, whose arguments are ``inputs["forward"]``; see `trace`.
+
+    Parameters
+    ----------
+    mod
+        The module.
+    inputs, check_inputs
+        Arguments by the name of the method: a tensor, a tuple, or a dict by name if
+        `example_inputs_is_kwarg`.
+    check_trace, check_tolerance, strict
+        As for `trace`.
+    optimize, _force_outplace, _module_class, _compilation_unit, _store_inputs
+        Accepted for compatibility.
 
     Raises
     ------
+    AttributeError
+        If the inputs are not a dict.
     NotImplementedError
         If there are other methods.
     """
-    if set(inputs) != {"forward"}:
-        raise NotImplementedError(
-            f"jit.trace_module(): only forward is traced, not {sorted(set(inputs) - {'forward'})}"
-        )
-    return trace(mod, inputs["forward"], *arguments, **options)
+    if not isinstance(inputs, dict):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    for given in (inputs, *(check_inputs or [])):
+        if set(given) != {"forward"}:
+            raise NotImplementedError(
+                f"jit.trace_module(): only forward is traced, not {sorted(set(given) - {'forward'})}"
+            )
+    example = inputs["forward"]
+    return trace(
+        mod,
+        None if example_inputs_is_kwarg else example,
+        check_trace=check_trace,
+        check_inputs=[given["forward"] for given in check_inputs or []],
+        check_tolerance=check_tolerance,
+        example_kwarg_inputs=example if example_inputs_is_kwarg else None,
+    )
 
 
 def freeze(
     mod: Any,
     preserved_attrs: list[str] | None = None,
     optimize_numerics: bool = True,
-    preserve_parameters: bool = False,
 ) -> FrozenModule:
     """Return a module without parameters, that has a copy of those of a recorded module.
 
@@ -211,11 +275,15 @@ def freeze(
     ----------
     mod
         What `script`, `trace` or `load` has made, in the mode `eval`.
-    preserved_attrs, optimize_numerics, preserve_parameters
-        Accepted for compatibility; nothing else is changed.
+    preserved_attrs
+        Names of attributes and methods that the result has as well.
+    optimize_numerics
+        Accepted for compatibility: numbers are not changed.
 
     Raises
     ------
+    AttributeError
+        If the module has no attribute of such a name.
     RuntimeError
         If it is no recorded module, or in the mode `train`.
 
@@ -236,9 +304,17 @@ def freeze(
         raise RuntimeError(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
         )
-    return mod if isinstance(mod, FrozenModule) else FrozenModule(copy.deepcopy(mod))
+    if isinstance(mod, FrozenModule):
+        return mod
+    return FrozenModule(copy.deepcopy(mod), [name for name in preserved_attrs or () if name != "forward"])
 
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> FrozenModule:
-    """Return a frozen module; see `freeze`."""
-    return freeze(mod.eval() if isinstance(mod, ScriptModule) else mod)
+    """Return a frozen module, which has the methods `other_methods` too; see `freeze`."""
+    return freeze(mod.eval() if isinstance(mod, ScriptModule) else mod, other_methods)
+
+
+def run_frozen_optimizations(
+    mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None
+) -> None:
+    """Do nothing: replays of a module are as fast as those of a frozen one."""

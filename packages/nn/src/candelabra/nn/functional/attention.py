@@ -8,6 +8,7 @@ import threading
 import candelabra
 from candelabra import Tensor, is_grad_enabled, ops
 from candelabra.backends import cuda as _cuda
+from candelabra.dispatch_hooks import computed
 
 from .dropout import dropout
 
@@ -28,6 +29,7 @@ def allow(math: bool, fused: bool, math_first: bool = False) -> None:
     _ways.allowed = (math, fused, math_first)
 
 
+@computed("lower")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -233,6 +233,7 @@ def _will_engine_execute_node(node: Any) -> bool:
     RuntimeError
         If none is running, or the argument is no node.
     """
+    from candelabra import autograd  # noqa: F401  (a package is imported before its modules)
     from candelabra.autograd.engine import edge_of
     from candelabra.autograd.graph import GradientEdge
 

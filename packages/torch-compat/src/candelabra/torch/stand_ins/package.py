@@ -15,7 +15,8 @@ from candelabra.amp import autocasting as _autocast
 
 from .archives import PyTorchFileReader, PyTorchFileWriter
 from .bindings import has_lapack, has_mkl, has_openmp, has_spectral
-from .compiler import compile
+from .compilers.compiler import compile
+from .compilers.jit import ScriptFunction, ScriptModule, fork, wait
 from .files import load, save
 from .futures import Future
 from .internals import absent_dtypes, checks, checks_of_tensors
@@ -23,7 +24,6 @@ from .internals.absent_dtypes import *  # noqa: F403
 from .internals.checks import *  # noqa: F403
 from .internals.checks_of_tensors import *  # noqa: F403
 from .internals.jit_annotations import TensorType
-from .jit import ScriptFunction, ScriptModule, fork, wait
 from .operators import foreach
 from .operators.dispatch_keys import DispatchKey, DispatchKeySet
 from .operators.foreach import *  # noqa: F403

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import candelabra.multiprocessing as multiprocessing
-import candelabra.utils as _package  # noqa: F401
+from candelabra.utils import data as _data  # noqa: F401  (a package is imported before its modules)
 from candelabra.utils.data.dataloader import _Endless as _InfiniteConstantSampler
 from candelabra.utils.data.dataset_kind import DatasetKind as _DatasetKind
 from candelabra.utils.data.iterators import BatchIterator as _BaseDataLoaderIter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import candelabra.utils as _utils  # noqa: F401
+from candelabra.utils import data as _data  # noqa: F401  (a package is imported before its modules)
 from candelabra.utils.data.fetching import IterableFetcher as _IterableDatasetFetcher
 from candelabra.utils.data.fetching import MapFetcher as _MapDatasetFetcher
 

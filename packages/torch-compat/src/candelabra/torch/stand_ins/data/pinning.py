@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import candelabra.utils as _utils  # noqa: F401
+from candelabra.utils import data as _data  # noqa: F401  (a package is imported before its modules)
 from candelabra.utils.data.iterators import pinned
 
 __all__ = ["pin_memory"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-import candelabra.utils as _utils  # noqa: F401
+from candelabra.utils import data as _data  # noqa: F401  (a package is imported before its modules)
 from candelabra.utils.data.worker_info import WorkerInfo, get_worker_info
 
 __all__ = [

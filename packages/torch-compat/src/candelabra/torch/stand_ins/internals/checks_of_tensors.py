@@ -69,7 +69,7 @@ def _assert_tensor_metadata(
 
 def _disable_dynamo(fn: Callable[..., Any] | None = None, recursive: bool = True) -> Any:
     """Return a function that `torch.compile` does not compile; without arguments, a decorator."""
-    from ..compiler import disable
+    from ..compilers.compiler import disable
 
     return disable(fn, recursive)
 
