@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 from candelabra.nn import Module
 from candelabra.nn.parameter import UninitializedParameter
+from candelabra.optim import Optimizer
 
 from ..device_mesh import DeviceMesh
 from ..groups import member, world
 from ..join_context import Join, Joinable
 from ..process_group import ProcessGroup
 from . import agreement
+from .delayed import DelayedReduction
 from .grad_bucket import GradBucket
 from .joining import DataParallelJoinHook, JoinContext
+from .mixed_precision import _MixedPrecision, call_converted, convert_buffers, mapped_tensors
 from .reducer import CommHook, Reducer, unused_parameters
 
 _BUCKET_MB = 25
@@ -40,9 +44,9 @@ class DistributedDataParallel(Module, Joinable):
         Has no effect without `device_ids`.
     dim : int
         Must be 0.
-    broadcast_buffers : bool
-        Whether buffers are copied from rank 0 before each forward pass in training; True by
-        default.
+    broadcast_buffers : bool, optional
+        Deprecated as in PyTorch: `forward_sync_buffers`; False leaves buffers as they are at the
+        construction, too.
     init_sync : bool
         Whether to compare the ranks' modules and to copy rank 0's values.
     process_group : ProcessGroup, optional
@@ -51,12 +55,31 @@ class DistributedDataParallel(Module, Joinable):
         The size of a bucket, 25 by default.
     find_unused_parameters : bool
         Look after each forward pass for parameters that the outputs do not depend on.
+    check_reduction : bool
+        Deprecated; has no effect.
     gradient_as_bucket_view : bool
         Gradients are views of the buckets, which saves memory and a copy.
     static_graph : bool
         The module uses the same parameters in each iteration, as often as in the first.
+    delay_all_reduce_named_params : list of (str, Parameter), optional
+        Gradients that are reduced together when that of `param_to_hook_all_reduce` is there, which
+        comes after theirs. No other argument concerns them.
+    param_to_hook_all_reduce : Parameter, optional
+        See `delay_all_reduce_named_params`.
+    mixed_precision : _MixedPrecision, optional
+        The dtypes of the forward and the backward pass and of the reduction. No communication hook
+        can be registered then.
     device_mesh : DeviceMesh, optional
         Of one dimension, instead of `process_group`.
+    skip_all_reduce_unused_params : bool
+        Must be False: unused parameters are reduced with the others of their bucket.
+    bucket_cap_mb_list : list of float, optional
+        Must be None: all buckets but the first have the size `bucket_cap_mb`.
+    batched_grad_copy : bool
+        Has no effect: gradients are copied to a bucket when all are there.
+    forward_sync_buffers : bool, optional
+        Whether buffers are copied from rank 0 before each forward pass in training; True by
+        default.
 
     Raises
     ------
@@ -89,22 +112,50 @@ class DistributedDataParallel(Module, Joinable):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        delay_all_reduce_named_params: Sequence[tuple[str, Tensor]] | None = None,
+        param_to_hook_all_reduce: Tensor | None = None,
+        mixed_precision: _MixedPrecision | None = None,
         device_mesh: DeviceMesh | None = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: list[float] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
+        if (delay_all_reduce_named_params is None) != (param_to_hook_all_reduce is None):
+            raise ValueError(
+                "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
+            )
+        if skip_all_reduce_unused_params:
+            raise NotImplementedError(
+                "DistributedDataParallel(skip_all_reduce_unused_params=True) is not supported: set requires_grad=False for "
+                "parameters that are never used, or find_unused_parameters=True"
+            )
+        if bucket_cap_mb_list:
+            raise NotImplementedError(
+                "DistributedDataParallel(bucket_cap_mb_list=...) is not supported: give one size as bucket_cap_mb"
+            )
         if device_mesh is not None:
             process_group = _group_of(device_mesh, process_group)
         group = member(process_group) if process_group is not None else world()
         if group is None:
             raise ValueError("DistributedDataParallel: this rank does not belong to the process group")
-        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        delayed = list(delay_all_reduce_named_params or ())
+        ignored = {*getattr(module, "_ddp_params_and_buffers_to_ignore", ()), *(name for name, _ in delayed)}
         named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in ignored]
-        if not named:
+        if not named and not delayed:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
             )
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError("device_ids can only be None or contain a single element.")
+        devices = {each.device for each in module.parameters()}
+        if (device_ids or output_device is not None) and {each.type for each in devices} == {"cpu"}:
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with "
+                "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+                f"{device_ids}, output_device {output_device}, and module parameters {devices}."
+            )
         if dim != 0:
             raise ValueError("DistributedDataParallel does not split inputs: dim must be 0")
         if bucket_cap_mb is not None and not bucket_cap_mb > 0:
@@ -120,7 +171,14 @@ class DistributedDataParallel(Module, Joinable):
         self.device_ids = None if not device_ids else [_device(device_ids[0])]
         self.output_device = output_device
         self.dim = dim
-        self.broadcast_buffers = True if broadcast_buffers is None else broadcast_buffers
+        self.forward_sync_buffers, syncs_buffers_at_start = _buffer_options(broadcast_buffers, forward_sync_buffers)
+        if check_reduction:
+            _C.warn(
+                "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid using it.",
+                FutureWarning,
+            )
+        self.mixed_precision = mixed_precision
+        self._ignored = ignored
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
@@ -134,29 +192,82 @@ class DistributedDataParallel(Module, Joinable):
         everything = [(name, each) for name, each in module.named_parameters() if name not in ignored]
         if init_sync:
             agreement.verify(everything, group)
-            agreement.copy_from(0, [*(each for _, each in everything), *self._buffers_to_copy], group)
+            buffers = self._buffers_to_copy if syncs_buffers_at_start else []
+            agreement.copy_from(0, [*(each for _, each in everything), *buffers], group)
+        self._delayed: DelayedReduction | None = None
+        if param_to_hook_all_reduce is not None:
+            late = [each for _, each in delayed]
+            agreement.copy_from(0, late, group)
+            self._delayed = DelayedReduction(late, param_to_hook_all_reduce, group)
         self.reducer = Reducer(
             named, group, self.bucket_bytes_cap, find_unused_parameters, gradient_as_bucket_view, static_graph
         )
+        self._has_looked_for_optimizers = False
+        if mixed_precision is not None:
+            self._start_mixed_precision(mixed_precision)
+
+    def _start_mixed_precision(self, dtypes: _MixedPrecision) -> None:
+        # The hooks import this module.
+        from ..algorithms.ddp_comm_hooks.mixed_precision_hooks import (
+            _AllreduceUpcastHookState,
+            _reducer_allreduce_and_upcast_hook,
+        )
+
+        if dtypes.buffer_dtype is not None:
+            convert_buffers(self.module, dtypes.buffer_dtype, self._ignored)
+        reduces_in = dtypes.reduce_dtype if dtypes.reduce_dtype is not None else dtypes.param_dtype
+        self.register_comm_hook(
+            _AllreduceUpcastHookState(self.process_group, reduces_in), _reducer_allreduce_and_upcast_hook
+        )
+
+    def _take_optimizers(self) -> None:
+        """Let optimizers that step in the backward pass do so after the reduction."""
+        from ..algorithms.ddp_comm_hooks.optimizer_overlap_hooks import _apply_optim_in_backward_hook
+
+        self._has_looked_for_optimizers = True
+        stepped = [each for each in self.reducer.parameters if hasattr(each, "_in_backward_optimizers")]
+        for parameter in stepped:
+            hook = getattr(parameter, "_in_backward_hook", None)
+            if hook is not None:
+                hook.remove()
+        if stepped:
+            self.register_comm_hook(weakref.ref(self), _apply_optim_in_backward_hook(self.gradient_as_bucket_view))
+
+    @property
+    def broadcast_buffers(self) -> bool:
+        """The same as `forward_sync_buffers`."""
+        return self.forward_sync_buffers
+
+    @broadcast_buffers.setter
+    def broadcast_buffers(self, value: bool) -> None:
+        self.forward_sync_buffers = value
 
     # ---- forward
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""
         reduces = candelabra.is_grad_enabled() and self.require_backward_grad_sync
+        if not self._has_looked_for_optimizers:
+            self._take_optimizers()
+        if self._delayed is not None:
+            self._delayed.is_enabled = reduces
         if reduces:
             self.reducer.check_finished()
         Join.notify_join_context(self)
         join = self._active_join()
         if join is not None:
             join.notify()
-        if reduces:
+        if reduces and self.reducer.parameters:
             self.reducer.rebuild()
-        if self.training and self.require_forward_param_sync and self.broadcast_buffers and self._buffers_to_copy:
+        if self.training and self.will_sync_module_buffers():
             self._copy_buffers()
         if self.device_ids:
-            inputs, kwargs = _moved(inputs, self.device_ids[0]), _moved(kwargs, self.device_ids[0])
-        output = self.module(*inputs, **kwargs)
+            where = self.device_ids[0]
+            inputs, kwargs = mapped_tensors((inputs, kwargs), lambda each: each.to(where))
+        if self.mixed_precision is not None and self.mixed_precision.param_dtype is not None:
+            output = call_converted(self.module, self.mixed_precision.param_dtype, self._ignored, inputs, kwargs)
+        else:
+            output = self.module(*inputs, **kwargs)
         if not reduces:
             self.reducer.pause()
             self.require_forward_param_sync = False
@@ -167,6 +278,10 @@ class DistributedDataParallel(Module, Joinable):
             unused = unused_parameters(output, self.reducer.parameters)
         self.reducer.prepare(unused)
         return output
+
+    def will_sync_module_buffers(self) -> bool:
+        """Return whether the next forward pass in training copies buffers from rank 0."""
+        return self.require_forward_param_sync and self.forward_sync_buffers and bool(self._buffers_to_copy)
 
     def _active_join(self) -> JoinContext | None:
         return self._shared_join if self._join_config.enable else self._join
@@ -262,12 +377,40 @@ class DistributedDataParallel(Module, Joinable):
     @property
     def join_device(self) -> candelabra.device:
         """The device of the first parameter."""
-        return self.reducer.parameters[0].device
+        return next(self.module.parameters()).device
 
     @property
     def join_process_group(self) -> ProcessGroup:
         """The ranks."""
         return self.process_group
+
+    def _register_fused_optim(
+        self, optim: type[Optimizer], *args: Any, optim_params: Iterable[Tensor] | None = None, **kwargs: Any
+    ) -> None:
+        """Step parameters as soon as their gradients are averaged, by a communication hook.
+
+        Parameters
+        ----------
+        optim : type
+            An optimizer that `candelabra.distributed.optim.as_functional_optim` takes.
+        optim_params : iterable of Tensor, optional
+            All parameters by default.
+        *args, **kwargs
+            The optimizer's arguments after the parameters.
+        """
+        from ..algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        from ..algorithms.ddp_comm_hooks.optimizer_overlap_hooks import _hook_then_optimizer, _OptimizerHookState
+        from ..optim import as_functional_optim
+
+        state = _OptimizerHookState(as_functional_optim(optim, *args, **kwargs), optim_params)
+        self.register_comm_hook(self.process_group, _hook_then_optimizer(allreduce_hook, state))
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(
+        module: Module, params_and_buffers_to_ignore: Sequence[str]
+    ) -> None:
+        """Name parameters and buffers of a module that are neither copied nor reduced."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
     def _set_static_graph(self) -> None:
         """Declare the graph static after the construction."""
@@ -275,6 +418,28 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("DistributedDataParallel cannot be pickled; pickle its module")
+
+
+def _buffer_options(broadcast_buffers: bool | None, forward_sync_buffers: bool | None) -> tuple[bool, bool]:
+    """Return whether buffers are copied before forward passes, and at the construction."""
+    if forward_sync_buffers is not None:
+        if broadcast_buffers is not None:
+            _C.warn(
+                "Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated and "
+                "its value is ignored when `forward_sync_buffers` is provided.",
+                FutureWarning,
+            )
+        return forward_sync_buffers, True
+    if broadcast_buffers is None:
+        return True, True
+    _C.warn(
+        "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: unlike "
+        "`broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you rely on buffers NOT "
+        "being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` until `init_sync_buffers` is "
+        "available.",
+        FutureWarning,
+    )
+    return broadcast_buffers, broadcast_buffers
 
 
 def _group_of(mesh: DeviceMesh, group: ProcessGroup | None) -> ProcessGroup:
@@ -290,15 +455,3 @@ def _device(given: Any) -> candelabra.device:
     if isinstance(given, Tensor):
         raise TypeError("device_ids has devices, not tensors")
     return candelabra.device("cuda", given) if isinstance(given, int) else candelabra.device(given)
-
-
-def _moved(value: Any, where: candelabra.device) -> Any:
-    if isinstance(value, Tensor):
-        return value.to(where)
-    if isinstance(value, dict):
-        return {key: _moved(each, where) for key, each in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_moved(each, where) for each in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(_moved(each, where) for each in value)
-    return value
