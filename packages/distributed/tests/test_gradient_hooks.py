@@ -214,8 +214,8 @@ def test_zero_with_overlap(world):
         assert zero.step() is None
     with pytest.raises(RuntimeError, match="single parameter group"):
         zero.add_param_group({"params": [candelabra.ones(1)]})
+    groups = [{"params": [each]} for each in model.parameters()]
     with pytest.raises(RuntimeError, match="single parameter group"):
-        groups = [{"params": [each]} for each in model.parameters()]
         ZeroRedundancyOptimizer(groups, optim.SGD, overlap_with_ddp=True, lr=0.1)
     apart = ZeroRedundancyOptimizer(model.parameters(), optim.SGD, lr=0.1)
     with pytest.raises(ValueError, match="overlap_with_ddp=True"):

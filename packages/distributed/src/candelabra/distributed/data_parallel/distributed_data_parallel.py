@@ -6,11 +6,12 @@ import inspect
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import candelabra
 from candelabra import _C, Tensor
 from candelabra.nn import Module
+from candelabra.nn.parallel.scatter_gather import gather, scatter_kwargs
 from candelabra.nn.parameter import UninitializedParameter
 from candelabra.optim import Optimizer
 
@@ -24,6 +25,9 @@ from .grad_bucket import GradBucket
 from .joining import DataParallelJoinHook, JoinContext
 from .mixed_precision import _MixedPrecision, call_converted, convert_buffers, mapped_tensors
 from .reducer import CommHook, Reducer, unused_parameters
+
+if TYPE_CHECKING:
+    from ..algorithms.ddp_comm_hooks.registering import BuiltinCommHookType
 
 _BUCKET_MB = 25
 
@@ -405,12 +409,31 @@ class DistributedDataParallel(Module, Joinable):
         state = _OptimizerHookState(as_functional_optim(optim, *args, **kwargs), optim_params)
         self.register_comm_hook(self.process_group, _hook_then_optimizer(allreduce_hook, state))
 
+    def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
+        """Average gradients as they are, or in float16."""
+        from ..algorithms.ddp_comm_hooks import default_hooks
+
+        self.register_comm_hook(self.process_group, getattr(default_hooks, comm_hook_type.value))
+
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(
         module: Module, params_and_buffers_to_ignore: Sequence[str]
     ) -> None:
         """Name parameters and buffers of a module that are neither copied nor reduced."""
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+
+    def scatter(self, inputs: Any, kwargs: Any, device_ids: Sequence[Any]) -> Any:
+        """Divide arguments among devices; see `candelabra.nn.parallel.scatter`."""
+        return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
+
+    def to_kwargs(self, inputs: Any, kwargs: Any, device_id: Any) -> Any:
+        """Return the arguments on a device, each kind in a list."""
+        where = _device(device_id)
+        return tuple([mapped_tensors(each, lambda tensor: tensor.to(where))] for each in (inputs, kwargs))
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """Join outputs of several devices; see `candelabra.nn.parallel.gather`."""
+        return gather(outputs, output_device, dim=self.dim)
 
     def _set_static_graph(self) -> None:
         """Declare the graph static after the construction."""
