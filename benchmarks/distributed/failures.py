@@ -45,7 +45,9 @@ def meet_one(xp: Any, dist: Any, phase: str, mark: str, moment: str) -> tuple[fl
         is_named = f"rank {VICTIM} (process {process}) {ended}" in text
         # Before it has joined, and while it saves, it is in no collective.
         where = text.partition(ended)[2]
-        is_named = is_named and (phase in ("start", "checkpoint") or "it was in " in where or "last collective" in where)
+        is_named = is_named and (
+            phase in ("start", "checkpoint") or "it was in " in where or "last collective" in where
+        )
         if phase == "stopped" and dist.get_rank() == 0:
             os.kill(int(process), signal.SIGKILL)
         return told - float(since), is_named, text

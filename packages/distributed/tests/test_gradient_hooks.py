@@ -12,8 +12,8 @@ import candelabra.distributed as dist
 from candelabra import nn, optim
 from candelabra.distributed.algorithms.model_averaging.hierarchical_model_averager import HierarchicalModelAverager
 from candelabra.distributed.data_parallel import DistributedDataParallel
+from candelabra.distributed.functional_optimizers import register_functional_optim
 from candelabra.distributed.optim import DistributedOptimizer, ZeroRedundancyOptimizer, as_functional_optim
-from candelabra.distributed.optim.functional_optimizers import register_functional_optim
 
 START = (
     COMMON

@@ -98,7 +98,7 @@ def __getattr__(name: str) -> Any:
 
         return GradBucket
     if name == "BuiltinCommHookType":
-        from .algorithms.ddp_comm_hooks.registering import BuiltinCommHookType
+        from .data_parallel.averaging import BuiltinCommHookType
 
         return BuiltinCommHookType
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

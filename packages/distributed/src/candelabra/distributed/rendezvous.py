@@ -73,8 +73,8 @@ def rendezvous(init_method: str, rank: int, world_size: int, timeout: timedelta)
     Parameters
     ----------
     init_method : str
-        ``env://``, ``tcp://HOST:PORT``, ``file:///PATH`` or one of a registered handler. Rank and size may follow as
-        ``?rank=0&world_size=2``.
+        ``env://``, ``tcp://HOST:PORT``, ``file:///PATH`` or one of a registered handler. Rank and
+        size may follow as ``?rank=0&world_size=2``.
     rank, world_size : int
         -1 if the init method or the environment says it.
     timeout : timedelta

@@ -6,28 +6,28 @@ import inspect
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import candelabra
-from candelabra import _C, Tensor
+from candelabra import Tensor
 from candelabra.nn import Module
 from candelabra.nn.parallel.scatter_gather import gather, scatter_kwargs
-from candelabra.nn.parameter import UninitializedParameter
 from candelabra.optim import Optimizer
 
 from ..device_mesh import DeviceMesh
-from ..groups import member, world
+from ..functional_optimizers import as_functional_optim
 from ..join_context import Join, Joinable
 from ..process_group import ProcessGroup
 from . import agreement
+from .arguments import buffer_options, check_devices, check_parameters, device_of, group_of, refuse
+from .averaging import BuiltinCommHookType, averaged_in
 from .delayed import DelayedReduction
 from .grad_bucket import GradBucket
 from .joining import DataParallelJoinHook, JoinContext
 from .mixed_precision import _MixedPrecision, call_converted, convert_buffers, mapped_tensors
 from .reducer import CommHook, Reducer, unused_parameters
-
-if TYPE_CHECKING:
-    from ..algorithms.ddp_comm_hooks.registering import BuiltinCommHookType
+from .stepping import _apply_optim_in_backward_hook, _hook_then_optimizer, _OptimizerHookState
 
 _BUCKET_MB = 25
 
@@ -130,57 +130,19 @@ class DistributedDataParallel(Module, Joinable):
             raise ValueError(
                 "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
             )
-        if skip_all_reduce_unused_params:
-            raise NotImplementedError(
-                "DistributedDataParallel(skip_all_reduce_unused_params=True) is not supported: set requires_grad=False for "
-                "parameters that are never used, or find_unused_parameters=True"
-            )
-        if bucket_cap_mb_list:
-            raise NotImplementedError(
-                "DistributedDataParallel(bucket_cap_mb_list=...) is not supported: give one size as bucket_cap_mb"
-            )
-        if device_mesh is not None:
-            process_group = _group_of(device_mesh, process_group)
-        group = member(process_group) if process_group is not None else world()
-        if group is None:
-            raise ValueError("DistributedDataParallel: this rank does not belong to the process group")
+        refuse(bucket_cap_mb, bucket_cap_mb_list, skip_all_reduce_unused_params, check_reduction)
+        group = group_of(device_mesh, process_group)
         delayed = list(delay_all_reduce_named_params or ())
         ignored = {*getattr(module, "_ddp_params_and_buffers_to_ignore", ()), *(name for name, _ in delayed)}
         named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in ignored]
-        if not named and not delayed:
-            raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
-            )
-        if device_ids is not None and len(device_ids) > 1:
-            raise ValueError("device_ids can only be None or contain a single element.")
-        devices = {each.device for each in module.parameters()}
-        if (device_ids or output_device is not None) and {each.type for each in devices} == {"cpu"}:
-            raise ValueError(
-                "DistributedDataParallel device_ids and output_device arguments only work with "
-                "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
-                f"{device_ids}, output_device {output_device}, and module parameters {devices}."
-            )
-        if dim != 0:
-            raise ValueError("DistributedDataParallel does not split inputs: dim must be 0")
-        if bucket_cap_mb is not None and not bucket_cap_mb > 0:
-            raise ValueError(f"bucket_cap_mb must be positive, but got {bucket_cap_mb}")
-        for name, each in named:
-            if isinstance(each, UninitializedParameter):
-                raise RuntimeError(
-                    f"Modules with uninitialized parameters can't be used with `DistributedDataParallel`: {name}. "
-                    "Run a dummy forward pass to correctly initialize the modules"
-                )
+        check_parameters(named, bool(delayed))
+        check_devices(module, device_ids, output_device, dim)
         self.module = module
         self.process_group = group
-        self.device_ids = None if not device_ids else [_device(device_ids[0])]
+        self.device_ids = None if not device_ids else [device_of(device_ids[0])]
         self.output_device = output_device
         self.dim = dim
-        self.forward_sync_buffers, syncs_buffers_at_start = _buffer_options(broadcast_buffers, forward_sync_buffers)
-        if check_reduction:
-            _C.warn(
-                "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid using it.",
-                FutureWarning,
-            )
+        self.forward_sync_buffers, syncs_buffers_at_start = buffer_options(broadcast_buffers, forward_sync_buffers)
         self.mixed_precision = mixed_precision
         self._ignored = ignored
         self.find_unused_parameters = find_unused_parameters
@@ -211,23 +173,13 @@ class DistributedDataParallel(Module, Joinable):
             self._start_mixed_precision(mixed_precision)
 
     def _start_mixed_precision(self, dtypes: _MixedPrecision) -> None:
-        # The hooks import this module.
-        from ..algorithms.ddp_comm_hooks.mixed_precision_hooks import (
-            _AllreduceUpcastHookState,
-            _reducer_allreduce_and_upcast_hook,
-        )
-
         if dtypes.buffer_dtype is not None:
             convert_buffers(self.module, dtypes.buffer_dtype, self._ignored)
         reduces_in = dtypes.reduce_dtype if dtypes.reduce_dtype is not None else dtypes.param_dtype
-        self.register_comm_hook(
-            _AllreduceUpcastHookState(self.process_group, reduces_in), _reducer_allreduce_and_upcast_hook
-        )
+        self.register_comm_hook(self.process_group, partial(averaged_in, reduces_in))
 
     def _take_optimizers(self) -> None:
         """Let optimizers that step in the backward pass do so after the reduction."""
-        from ..algorithms.ddp_comm_hooks.optimizer_overlap_hooks import _apply_optim_in_backward_hook
-
         self._has_looked_for_optimizers = True
         stepped = [each for each in self.reducer.parameters if hasattr(each, "_in_backward_optimizers")]
         for parameter in stepped:
@@ -402,18 +354,12 @@ class DistributedDataParallel(Module, Joinable):
         *args, **kwargs
             The optimizer's arguments after the parameters.
         """
-        from ..algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-        from ..algorithms.ddp_comm_hooks.optimizer_overlap_hooks import _hook_then_optimizer, _OptimizerHookState
-        from ..optim import as_functional_optim
-
         state = _OptimizerHookState(as_functional_optim(optim, *args, **kwargs), optim_params)
-        self.register_comm_hook(self.process_group, _hook_then_optimizer(allreduce_hook, state))
+        self.register_comm_hook(self.process_group, _hook_then_optimizer(partial(averaged_in, None), state))
 
     def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
         """Average gradients as they are, or in float16."""
-        from ..algorithms.ddp_comm_hooks import default_hooks
-
-        self.register_comm_hook(self.process_group, getattr(default_hooks, comm_hook_type.value))
+        self.register_comm_hook(self.process_group, partial(averaged_in, comm_hook_type.value))
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(
@@ -428,7 +374,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def to_kwargs(self, inputs: Any, kwargs: Any, device_id: Any) -> Any:
         """Return the arguments on a device, each kind in a list."""
-        where = _device(device_id)
+        where = device_of(device_id)
         return tuple([mapped_tensors(each, lambda tensor: tensor.to(where))] for each in (inputs, kwargs))
 
     def gather(self, outputs: Any, output_device: Any) -> Any:
@@ -441,40 +387,3 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("DistributedDataParallel cannot be pickled; pickle its module")
-
-
-def _buffer_options(broadcast_buffers: bool | None, forward_sync_buffers: bool | None) -> tuple[bool, bool]:
-    """Return whether buffers are copied before forward passes, and at the construction."""
-    if forward_sync_buffers is not None:
-        if broadcast_buffers is not None:
-            _C.warn(
-                "Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated and "
-                "its value is ignored when `forward_sync_buffers` is provided.",
-                FutureWarning,
-            )
-        return forward_sync_buffers, True
-    if broadcast_buffers is None:
-        return True, True
-    _C.warn(
-        "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: unlike "
-        "`broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you rely on buffers NOT "
-        "being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` until `init_sync_buffers` is "
-        "available.",
-        FutureWarning,
-    )
-    return broadcast_buffers, broadcast_buffers
-
-
-def _group_of(mesh: DeviceMesh, group: ProcessGroup | None) -> ProcessGroup:
-    """Return the group of a mesh of one dimension."""
-    if group is not None:
-        raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
-    if mesh.ndim != 1:
-        raise RuntimeError(f"Only 1D device mesh is supported, but got {mesh}.")
-    return mesh.get_group(0)
-
-
-def _device(given: Any) -> candelabra.device:
-    if isinstance(given, Tensor):
-        raise TypeError("device_ids has devices, not tensors")
-    return candelabra.device("cuda", given) if isinstance(given, int) else candelabra.device(given)

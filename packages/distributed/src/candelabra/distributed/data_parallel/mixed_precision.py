@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from candelabra import Tensor, dtype, func
+from candelabra import Tensor, dtype
+from candelabra.autograd.func.modules import functional_call
 from candelabra.nn import Module
 
 
@@ -60,7 +61,7 @@ def call_converted(
         for name, parameter in module.named_parameters()
         if parameter.is_floating_point() and name not in ignored
     }
-    return func.functional_call(module, values, converted(args, dtype), converted(kwargs, dtype))
+    return functional_call(module, values, converted(args, dtype), converted(kwargs, dtype))
 
 
 def convert_buffers(module: Module, dtype: Any, ignored: Collection[str]) -> None:

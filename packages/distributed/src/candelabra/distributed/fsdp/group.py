@@ -119,7 +119,7 @@ class ParameterGroup:
                 self._gathers.append((work, made, members))
 
     def _gather(self, sent: Tensor) -> tuple[Any, Tensor]:
-        """Start to gather what all ranks send; return the work, or None, and the rows of the ranks."""
+        """Start to gather what all ranks send; return the work or None, and the ranks' rows."""
         count = self.shards.size()
         comm = self.all_gather_comm
         if comm is None:

@@ -42,7 +42,7 @@ COUNTERPARTS = {
         "distributed.checkpoint",
     ),
     "distributed.distributed_c10d": "distributed",
-    "distributed.optim.utils": "distributed.optim.functional_optimizers",
+    "distributed.optim.utils": "distributed.functional_optimizers",
     "distributed.tensor.parallel.api": "distributed.tensor.parallel",
     "distributed.tensor.parallel.style": "distributed.tensor.parallel",
     "nn.utils._named_member_accessor": "nn.utils.named_members",

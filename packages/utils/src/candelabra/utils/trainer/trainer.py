@@ -529,7 +529,7 @@ class Trainer:
     # ---- state
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the training state for `candelabra.save`. Sharded models have :meth:`save` alone."""
+        """Return the state for `candelabra.save`; for sharded models there is :meth:`save`."""
         return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

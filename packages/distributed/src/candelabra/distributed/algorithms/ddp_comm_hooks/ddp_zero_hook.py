@@ -5,24 +5,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from candelabra import Tensor
+
+from ...data_parallel.distributed_data_parallel import DistributedDataParallel
 from ...data_parallel.grad_bucket import GradBucket
 from ...futures import Future
-
-if TYPE_CHECKING:
-    from ...data_parallel import DistributedDataParallel
-    from ...optim import ZeroRedundancyOptimizer
+from ...work import Work
 
 __all__ = ["hook_with_zero_step", "hook_with_zero_step_interleaved"]
 
 _Hook = Callable[[Any, GradBucket], Future]
 
 
+class StepsByBuckets(Protocol):
+    """What these hooks call of a `ZeroRedundancyOptimizer`."""
+
+    overlap_with_ddp: bool
+
+    def step_bucket(self, parameters: list[Tensor], gradients: list[Tensor]) -> list[Work]:
+        """Update this rank's parameters, and start to copy them to the others."""
+
+
 class _Steps:
     """The steps of one backward pass, bucket by bucket in the order of the reductions."""
 
-    def __init__(self, zero: ZeroRedundancyOptimizer) -> None:
+    def __init__(self, zero: StepsByBuckets) -> None:
         if not zero.overlap_with_ddp:
             raise ValueError(
                 "ZeroRedundancyOptimizer must be constructed with `overlap_with_ddp=True` to use this hook properly"
@@ -50,7 +59,7 @@ class _Steps:
             work.wait()
 
 
-def _stepping(hook: _Hook, zero: ZeroRedundancyOptimizer, is_interleaved: bool) -> _Hook:
+def _stepping(hook: _Hook, zero: StepsByBuckets, is_interleaved: bool) -> _Hook:
     steps = _Steps(zero)
 
     def reduce_and_step(state: Any, bucket: GradBucket) -> Future:
@@ -72,10 +81,10 @@ def _stepping(hook: _Hook, zero: ZeroRedundancyOptimizer, is_interleaved: bool) 
 
 
 def hook_with_zero_step(
-    hook: _Hook, ddp: DistributedDataParallel, zero: ZeroRedundancyOptimizer, shard_buckets: bool = False
+    hook: _Hook, ddp: DistributedDataParallel, zero: StepsByBuckets, shard_buckets: bool = False
 ) -> _Hook:
-    """Return a hook that reduces gradients by another one, and steps the optimizer at the end of the
-    backward pass, while later buckets are still reduced.
+    """Return a hook that reduces gradients by another one, and steps the optimizer at the end of
+    the backward pass, while later buckets are still reduced.
 
     The program does not call the optimizer's ``step``. Each backward pass steps, the first one too.
 
@@ -116,7 +125,7 @@ def hook_with_zero_step(
 
 
 def hook_with_zero_step_interleaved(
-    hook: _Hook, ddp: DistributedDataParallel, zero: ZeroRedundancyOptimizer, shard_buckets: bool = False
+    hook: _Hook, ddp: DistributedDataParallel, zero: StepsByBuckets, shard_buckets: bool = False
 ) -> _Hook:
     """Return a hook that reduces gradients by another one, and steps the optimizer for a bucket
     when the gradients of the next one are there.

@@ -44,13 +44,6 @@ class DDPCommHookType(Enum):
     NOOP = _Registers(debugging_hooks.noop_hook)
 
 
-class BuiltinCommHookType(Enum):
-    """The hooks of `DistributedDataParallel._register_builtin_comm_hook`."""
-
-    ALLREDUCE = "allreduce_hook"
-    FP16_COMPRESS = "fp16_compress_hook"
-
-
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: DistributedDataParallel, state: Any = None) -> None:
     """Register a hook with a model.
 
