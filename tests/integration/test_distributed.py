@@ -122,6 +122,30 @@ except dist.DistBackendError as error:
     assert done.returncode == 1 and "signal    : 9 (SIGKILL)" in done.stderr
 
 
+@pytest.mark.parametrize(("sizes", "told"), [((262144, 131072), "different collectives"), ((262144, 5), "timed out")])
+def test_a_call_of_another_shape_is_named(tmp_path: Path, sizes: tuple[int, int], told: str) -> None:
+    """At once where ranks share memory and see it, and else at the time limit."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        PROGRAM
+        + f"""
+dist.init_process_group("mpi", timeout=timedelta(seconds=2))
+x = candelabra.ones({sizes}[dist.get_rank()])
+try: dist.all_reduce(x)
+except dist.DistBackendError as error: sys.stdout.write(f"told {{dist.get_rank()}} {{error}}\\n")
+store = dist.group.WORLD.get_group_store()
+store.set(f"told {{dist.get_rank()}}", b"")
+store.wait(["told 0", "told 1"], timedelta(seconds=60))  # who has left is in no collective
+"""
+    )
+    done = run(*LAUNCHER, "--nproc-per-node", "2", str(script))
+    texts = sorted(re.findall(r"^told (.*)$", done.stdout, re.MULTILINE))
+    assert len(texts) == 2, done.stdout + done.stderr
+    for rank, text in enumerate(texts):
+        assert text.startswith(f"{rank} all_reduce(float32 {sizes[rank]}) (number 1) on rank {rank}: ") and told in text
+        assert f"all_reduce(float32 {sizes[1 - rank]}" in text.partition(": ")[2]
+
+
 def test_without_the_launcher(tmp_path: Path) -> None:
     """Processes that meet by a file, as torch's examples for one machine do."""
     script = tmp_path / "program.py"
