@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..machine import processor, threads
 from .page import Row, table
-from .rank import CLIENTS, SIZES
+from .rank import CLIENTS, FAILS, SIZES
 from .running import pythons, run
 
 #: Seconds of an all_reduce that should not be exceeded, by ranks and bytes.
@@ -21,8 +21,10 @@ _GOALS = {(2, 4): 6e-6, (2, 64 << 10): 50e-6, (2, 1 << 20): 230e-6, (2, 64 << 20
 #: The least share of one process's speed that each of two should have.
 _SHARES = {"mlp": 0.65, "conv net": 0.88, "transformer": 0.93}
 _NAMES = {4: "4 B", 64 << 10: "64 KB", 1 << 20: "1 MB", 64 << 20: "64 MB"}
-#: Seconds between the end of a rank and the error of the others.
+#: Seconds between the end of a rank and the error of the others, and the same if it is stopped.
 _KILL_GOAL = 0.5
+_STOP_GOAL = 6.0
+_PHASES = "collectives,start,forward,backward,checkpoint"
 
 
 def arguments() -> argparse.Namespace:
@@ -32,7 +34,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, default=3, help="how often each job is started, the libraries in turn")
     parser.add_argument("--seconds", type=float, default=0.2, help="of each round within a job")
-    parser.add_argument("--kills", type=int, default=0, help="so many jobs in which a rank is killed, too")
+    parser.add_argument(
+        "--kills", type=int, default=0, help="so many jobs in each phase in which a rank is killed, too"
+    )
+    parser.add_argument("--phases", default=_PHASES, help=f"some of {_PHASES}")
+    parser.add_argument("--stops", type=int, default=0, help="so many jobs in which a rank is stopped, too")
     parser.add_argument("--json", type=Path, help="write the results of all rounds here")
     parser.add_argument("--write", type=Path, help="write the table here")
     given = parser.parse_args()
@@ -94,17 +100,20 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
 }
 
 
-def kills(count: int) -> tuple[Row, list[str]]:
-    """Kill a rank of three so many times; return how long the others took to be told, and the
-    messages that do not name it.
+def failures(phase: str, count: int) -> tuple[Row, list[str]]:
+    """Kill a rank of three so many times, or stop it; return how long the others took to be told,
+    and the messages that do not name it.
     """
-    row = Row(f"a rank is killed, {count} times: the last of the others is told", "s", _KILL_GOAL)
+    what, goal = ("stopped", _STOP_GOAL) if phase == "stopped" else (f"killed: {phase}", _KILL_GOAL)
+    row = Row(f"a rank is {what}, {count} times: the last of the others is told", "s", goal)
     wrong = []
-    moments = random.Random(0)
+    moments = random.Random(phase)
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
             mark = str(Path(folder) / str(number))
-            found = run("candelabra", pythons(None)["candelabra"], 3, "kill", 0.0, mark, str(moments.uniform(0, 0.3)))
+            found = run(
+                "candelabra", pythons(None)["candelabra"], 3, FAILS + phase, 0.0, mark, str(moments.uniform(0, 0.3))
+            )
             row.found.setdefault("candelabra", []).append(max(taken for taken, _, _ in found))
             wrong += [text for _, is_named, text in found if not is_named]
             if len(found) < 2:
@@ -122,13 +131,15 @@ def main() -> int:
         for row in PARTS[part](given):
             rows.append(row)
             print(" | ".join(row.cells()), flush=True)
-    if given.kills:
-        row, wrong = kills(given.kills)
-        rows.append(row)
-        slowest = max(row.found["candelabra"])
-        print(f"{' | '.join(row.cells())}; the slowest: {1e3 * slowest:.0f} ms", flush=True)
-        print("\n".join([f"{len(wrong)} messages do not name it", *wrong]), flush=True)
-        status = int(bool(wrong) or slowest > _KILL_GOAL)
+    chosen = [(phase, given.kills) for phase in given.phases.split(",")] + [("stopped", given.stops)]
+    for phase, count in chosen:
+        if count:
+            row, wrong = failures(phase, count)
+            rows.append(row)
+            slowest = max(row.found["candelabra"])
+            print(f"{' | '.join(row.cells())}; the slowest: {1e3 * slowest:.0f} ms", flush=True)
+            print("\n".join([f"{len(wrong)} messages do not name it", *wrong]), flush=True)
+            status = max(status, int(bool(wrong) or slowest > (row.goal or 0)))
     if given.json:
         given.json.write_text(json.dumps([vars(row) for row in rows], indent=1) + "\n")
     if given.write:

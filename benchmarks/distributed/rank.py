@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
-import os
-import signal
 import statistics
 import sys
 import time
@@ -22,6 +20,8 @@ SIZES = (4, 64 << 10, 1 << 20, 64 << 20)
 CLIENTS = 1024
 ROUNDS = 5
 MARK = "RESULT "
+#: What comes before the phase of a job in which a rank fails.
+FAILS = "fails-"
 BACKENDS = {"candelabra": "mpi", "torch": "gloo"}
 
 
@@ -32,6 +32,12 @@ def main() -> None:
     imported = time.perf_counter()
     dist = importlib.import_module(f"{library}.distributed")
     xp.set_num_threads(1)
+    if what.startswith(FAILS):
+        # It lies beside this program, which is no part of a package when it runs.
+        told = importlib.import_module("failures").meet_one(xp, dist, what.removeprefix(FAILS), *sys.argv[4:])
+        sys.stdout.write(f"{MARK}{json.dumps(told)}\n")
+        sys.stdout.flush()
+        return
     dist.init_process_group(BACKENDS[library])
     if what == "start":
         dist.all_reduce(xp.ones(1))
@@ -40,9 +46,6 @@ def main() -> None:
         found = {str(size): all_reduce(xp, dist, size, seconds) for size in SIZES}
     elif what == "store":
         found = meet(dist, library)
-    elif what == "kill":
-        be_killed(xp, dist)
-        return
     else:
         found = step(xp, dist, library, what, seconds)
     slowest = xp.tensor([found], dtype=xp.float64) if isinstance(found, float) else None
@@ -134,30 +137,6 @@ def step(xp: Any, dist: Any, library: str, name: str, seconds: float) -> float:
         optimizer.step()
 
     return timed(dist, train, seconds)
-
-
-# ---- a killed rank
-
-
-def be_killed(xp: Any, dist: Any) -> None:
-    """Kill rank 1 in a loop of collectives; the others print when they are told, and what."""
-    x = xp.ones(1 << 18)
-    mark, seconds = sys.argv[4], float(sys.argv[5])
-    start = time.monotonic()
-    try:
-        while True:
-            dist.all_reduce(x)
-            if dist.get_rank() == 1 and time.monotonic() - start > seconds:
-                with open(mark, "w") as file:
-                    file.write(f"{time.time()!r} {os.getpid()}")
-                os.kill(os.getpid(), signal.SIGKILL)
-    except RuntimeError as error:
-        told = time.time()
-        with open(mark) as file:
-            since, process = file.read().split()
-        is_named = f"rank 1 (process {process}) was killed by signal 9" in str(error)
-        sys.stdout.write(f"{MARK}{json.dumps([told - float(since), is_named, str(error)])}\n")
-        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -10,11 +10,14 @@ import re
 import socket
 import subprocess
 import sys
+import zlib
+from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("candelabra_collectives_mpi")
+MPI = "candelabra_collectives_mpi"
+pytest.importorskip(MPI)
 
 ROOT = Path(__file__).parents[2]
 SUITES = ROOT / "packages" / "distributed" / "tests"
@@ -117,6 +120,30 @@ except dist.DistBackendError as error:
             text,
         ), text
     assert done.returncode == 1 and "signal    : 9 (SIGKILL)" in done.stderr
+
+
+@pytest.mark.parametrize(("sizes", "told"), [((262144, 131072), "different collectives"), ((262144, 5), "timed out")])
+def test_a_call_of_another_shape_is_named(tmp_path: Path, sizes: tuple[int, int], told: str) -> None:
+    """At once where ranks share memory and see it, and else at the time limit."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        PROGRAM
+        + f"""
+dist.init_process_group("mpi", timeout=timedelta(seconds=2))
+x = candelabra.ones({sizes}[dist.get_rank()])
+try: dist.all_reduce(x)
+except dist.DistBackendError as error: sys.stdout.write(f"told {{dist.get_rank()}} {{error}}\\n")
+store = dist.group.WORLD.get_group_store()
+store.set(f"told {{dist.get_rank()}}", b"")
+store.wait(["told 0", "told 1"], timedelta(seconds=60))  # who has left is in no collective
+"""
+    )
+    done = run(*LAUNCHER, "--nproc-per-node", "2", str(script))
+    texts = sorted(re.findall(r"^told (.*)$", done.stdout, re.MULTILINE))
+    assert len(texts) == 2, done.stdout + done.stderr
+    for rank, text in enumerate(texts):
+        assert text.startswith(f"{rank} all_reduce(float32 {sizes[rank]}) (number 1) on rank {rank}: ") and told in text
+        assert f"all_reduce(float32 {sizes[1 - rank]}" in text.partition(": ")[2]
 
 
 def test_without_the_launcher(tmp_path: Path) -> None:
@@ -247,6 +274,106 @@ def test_a_trainer_goes_on_with_another_number_of_ranks(tmp_path: Path, after: i
     assert len(set(draws)) == after  # the generators of the ranks differ, as before
 
 
+SHARDED_TRAINER = (
+    PROGRAM
+    + """
+from candelabra import nn, optim
+from candelabra.distributed.device_mesh import init_device_mesh
+from candelabra.distributed.fsdp import fully_shard
+from candelabra.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from candelabra.utils import Trainer
+from candelabra.utils.data import DataLoader, DistributedSampler, TensorDataset
+from candelabra.utils.trainer import Checkpoints
+
+folder, kind, steps = sys.argv[1:]
+if kind != "plain":
+    dist.init_process_group("mpi")
+rank, size = (0, 1) if kind == "plain" else (dist.get_rank(), dist.get_world_size())
+replicas, number = size, rank
+candelabra.manual_seed(3)
+model = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+if kind == "parallel":  # all ranks compute one loss together
+    parallelize_module(model, init_device_mesh("cpu", (size,)), {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    replicas, number = 1, 0
+elif kind == "both":
+    mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("dp", "tp"))
+    parallelize_module(model, mesh["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    fully_shard(model, mesh=mesh["dp"])
+    replicas, number = size // 2, rank // 2
+elif kind == "sharded":
+    for layer in (model[0], model[2]): fully_shard(layer)
+    fully_shard(model)
+optimizer = optim.Adam(model.parameters(), lr=0.01)
+data = TensorDataset(candelabra.arange(24))
+seen = []
+def step(model, batch):
+    seen.append(" ".join(map(str, batch[0].tolist())))
+    x = batch[0][:, None] / 24
+    return (model(x) - x * x).pow(2).mean()
+def whole():
+    values = [each.full_tensor() if hasattr(each, "full_tensor") else each for each in model.state_dict().values()]
+    values += [optimizer.state[each]["exp_avg"] for each in model.parameters()] if optimizer.state else []
+    values = [each.full_tensor() if hasattr(each, "full_tensor") else each for each in values]
+    return [[round(x, 6) for x in each.detach().reshape(-1).tolist()] for each in values]
+class Tells:
+    def on_fit_start(self, trainer): text = whole(); rank or sys.stdout.write(f"start {trainer.progress.step} {text}\\n")
+    def on_fit_end(self, trainer): text = whole(); rank or sys.stdout.write(f"end {trainer.progress.step} {text}\\n")
+trainer = Trainer(model, optimizer, step=step, checkpoints=Checkpoints(folder, every_steps=2, keep_last=2), clip_norm=0.5, callbacks=[Tells()], progress_bar=False)
+loader = DataLoader(data, 2, sampler=DistributedSampler(data, replicas, number))
+trainer.fit(loader, epochs=2, steps=int(steps) or None, resume=True)
+if rank % (size // replicas) == 0:
+    sys.stdout.write("".join(f"seen {each}\\n" for each in seen))
+"""
+)
+
+
+def _values(text: str, word: str) -> tuple[int, str]:
+    found = re.findall(rf"^{word} (\d+) (.*)$", text, re.MULTILINE)
+    assert len(found) == 1, text
+    return int(found[0][0]), found[0][1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("sharded", 2), ("sharded", 3)),
+        (("sharded", 3), ("plain", 1)),
+        (("parallel", 2), ("sharded", 1)),
+        (("both", 4), ("parallel", 2)),
+    ],
+)
+def test_a_trainer_of_a_sharded_model_goes_on(tmp_path: Path, first: tuple[str, int], second: tuple[str, int]) -> None:
+    """On another number of ranks, with the model in other parts; each sample is seen once."""
+    script = tmp_path / "program.py"
+    script.write_text(SHARDED_TRAINER)
+    folder = str(tmp_path / "checkpoints")
+    texts = []
+    for (kind, count), steps in ((first, "3"), (second, "0")):
+        done = run(*LAUNCHER, "--nproc-per-node", str(count), str(script), folder, kind, steps)
+        assert done.returncode == 0, done.stderr
+        texts.append(done.stdout)
+    assert _values(texts[0], "start")[0] == 0 and _values(texts[0], "end")[0] == 3
+    assert _values(texts[1], "start") == _values(texts[0], "end")
+    seen = [int(number) for line in re.findall(r"^seen (.*)$", "".join(texts), re.MULTILINE) for number in line.split()]
+    assert sorted(seen) == sorted([*range(24), *range(24)])
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert len(names) == 2
+    for name in names:
+        assert (tmp_path / "checkpoints" / name / "index.json").exists() == (second[0] != "plain")
+
+
+def test_a_trainer_of_a_sharded_model_resumes_exactly(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(SHARDED_TRAINER)
+    ends = []
+    for folder, limits in (("whole", ["0"]), ("parts", ["7", "0"])):
+        for steps in limits:
+            done = run(*LAUNCHER, "--nproc-per-node", "2", str(script), str(tmp_path / folder), "sharded", steps)
+            assert done.returncode == 0, done.stderr
+        ends.append(_values(done.stdout, "end"))
+    assert ends[0] == ends[1] and ends[0][0] == 12
+
+
 def test_the_example_of_sharding() -> None:
     done = run(*LAUNCHER, "--nproc-per-node", "2", str(ROOT / "examples" / "train_sharded.py"))
     assert done.returncode == 0, done.stderr
@@ -260,14 +387,27 @@ def test_the_benchmarks_run(tmp_path: Path) -> None:
     written, results = tmp_path / "table.md", tmp_path / "results.json"
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.distributed", "--only", "start,store", "--rounds", "1", "--kills", "1",
+         "--phases", "collectives,checkpoint",
          "--write", str(written), "--json", str(results)],
         capture_output=True, text=True, timeout=200, cwd=ROOT, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    assert "0 messages do not name it" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("\n0 messages do not name it") == 2, done.stdout + done.stderr
     rows = json.loads(results.read_text())
-    assert [row["found"]["candelabra"][0] > 0 for row in rows] == [True] * 3
+    assert [row["found"]["candelabra"][0] > 0 for row in rows] == [True] * 4
     lines = written.read_text().splitlines()
-    assert lines[0] == "|  | Candelabra | PyTorch, gloo | ratio | goal |" and len(lines) == 5
+    assert lines[0] == "|  | Candelabra | PyTorch, gloo | ratio | goal |" and len(lines) == 6
+
+
+def test_what_is_installed_is_small() -> None:
+    """At most 20 MB to download: both packages, and the MPI that comes with them."""
+    try:
+        runtime = [Path(str(each.locate())) for each in metadata.distribution("mpich").files or ()]
+    except metadata.PackageNotFoundError:
+        pytest.skip("the package mpich is not installed")
+    folders = [Path(import_module(name).__file__ or "").parent for name in ("candelabra.distributed", MPI)]
+    ours = [path for folder in folders for path in folder.rglob("*") if "__pycache__" not in path.parts]
+    files = [path for path in [*runtime, *ours] if path.is_file() and not path.is_symlink()]
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 20e6
 
 
 def test_pytorch_programs_find_it() -> None:

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from scope import reason
+from scope import reason, reason_of_parameters
 
 HERE = Path(__file__).parent
 HEAD = """# Names of PyTorch
@@ -27,6 +27,7 @@ imported from `torch` under `candelabra.torch`. Written by `nox -s parity_names`
 
 **{there} of {total} names in scope are there ({share:.1f} %), and {class_there} of {class_total}
 members of classes ({class_share:.1f} %).**
+Of {signatures} functions and classes of `torch.distributed`, {whole} have all parameters of PyTorch's.
 """
 
 
@@ -79,6 +80,11 @@ def excluded(names: dict[str, list[str]]) -> list[str]:
     ]
 
 
+def parameters_table(missing: dict[str, list[str]]) -> list[str]:
+    """Return the rows of functions and classes that lack parameters."""
+    return [f"| `{path}` | {', '.join(f'`{name}`' for name in names)} |" for path, names in missing.items() if names]
+
+
 def main() -> int:
     """Compare, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
@@ -93,19 +99,23 @@ def main() -> int:
         total = sum(map(len, names.values()))
         there = total - sum(len(set(missing[kind][place]) & set(entries)) for place, entries in names.items())
         totals += [there, total, 100 * there / total]
+    lacking = {path: names for path, names in missing["signatures"].items() if names and not reason_of_parameters(path)}
+    signatures = [path for path in listed["signatures"] if not reason_of_parameters(path)]
     head = HEAD.format(
         version=listed["version"].partition("+")[0], there=totals[0], total=totals[1], share=totals[2], class_there=totals[3],
-        class_total=totals[4], class_share=totals[5],
+        class_total=totals[4], class_share=totals[5], signatures=len(signatures), whole=len(signatures) - len(lacking),
     )  # fmt: skip
     page = [
         head, "## Missing\n", "| module | there | names | missing |", "| --- | ---: | ---: | --- |", *table(modules, missing["modules"]), "",
         "| class | there | members | missing |", "| --- | ---: | ---: | --- |", *table(classes, missing["classes"]), "",
+        "| function or class | missing parameters |", "| --- | --- |", *parameters_table(lacking), "",
         "## Outside the scope\n", "| why | names | where |", "| --- | ---: | --- |", *excluded(listed["modules"]), "",
     ]  # fmt: skip
     print(head.rpartition("\n\n")[2].strip())
     if arguments.write:
         arguments.write.write_text("\n".join(page))
-    return 0 if totals[2] >= arguments.require else 1
+    print(*parameters_table(lacking), sep="\n")
+    return 0 if totals[2] >= arguments.require and not lacking else 1
 
 
 if __name__ == "__main__":

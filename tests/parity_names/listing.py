@@ -2,7 +2,8 @@
 
 A name is public by PyTorch's own rule (its test_public_bindings): no part of its path begins with
 an underscore, and it is in the module's ``__all__``; or, where there is none, it was defined in
-that module, or is a submodule.
+that module, or is a submodule. Of the modules of `torch.distributed` in scope, names that come from
+others count, too, since their documentation has them there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import torch
+from scope import DISTRIBUTED
 
 #: Classes whose members are listed too: what programs call most.
 CLASSES = (
@@ -25,8 +27,14 @@ CLASSES = (
     "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict", "torch.optim.Optimizer",
     "torch.optim.lr_scheduler.LRScheduler", "torch.autograd.function.FunctionCtx", "torch.autograd.graph.Node", "torch.utils.data.DataLoader",
     "torch.utils.data.Dataset", "torch.distributions.Distribution", "torch.distributions.Transform", "torch.library.Library",
-    "torch.profiler.profile", "torch.amp.GradScaler",
+    "torch.profiler.profile", "torch.amp.GradScaler", "torch.nn.parallel.DistributedDataParallel", "torch.distributed.Store",
+    "torch.distributed.TCPStore", "torch.distributed.FileStore", "torch.distributed.HashStore", "torch.distributed.PrefixStore",
+    "torch.distributed.Work", "torch.distributed.DeviceMesh", "torch.distributed.GradBucket", "torch.distributed.fsdp.FSDPModule",
+    "torch.distributed.optim.ZeroRedundancyOptimizer", "torch.distributed.algorithms.join.Join",
+    "torch.distributed.algorithms.join.Joinable", "torch.distributed.algorithms.join.JoinHook", "torch.distributed.tensor.DTensor",
 )  # fmt: skip
+#: Where the names are from that modules of `torch.distributed` have without an ``__all__``.
+REEXPORTED = ("torch.distributed", "torch._C._distributed_c10d")
 #: Modules that run a program when they are imported.
 PROGRAMS = ("__main__", "torch.utils.bottleneck", "torch.distributed.launch", "torch.distributed.run")
 
@@ -51,6 +59,8 @@ def is_public(module: ModuleType, name: str, value: Any, known: dict[str, Module
     if isinstance(value, ModuleType):
         return f"{module.__name__}.{name}" in known
     where = getattr(value, "__module__", None)
+    if module.__name__ in DISTRIBUTED and isinstance(where, str) and where.startswith(REEXPORTED):
+        return True
     if not callable(value):
         return isinstance(value, torch.dtype | torch.layout | torch.memory_format)
     if not isinstance(where, str) or where.startswith("torch._C"):
@@ -70,6 +80,40 @@ def names_of(module: ModuleType, known: dict[str, ModuleType]) -> list[str]:
     )
 
 
+def parameters_of(call: Any) -> list[str] | None:
+    """Return the public names of the parameters of a function or class; None for one that has no
+    signature.
+    """
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in parameters if each.kind not in variable and not each.name.startswith("_")]
+
+
+def signatures(known: dict[str, ModuleType], listed: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return the parameters of what is in the modules whose signatures are compared, and of the
+    methods of their classes in `CLASSES`.
+    """
+    found = {}
+    for module in sorted(DISTRIBUTED & set(known)):
+        for name in listed[module]:
+            value = getattr(known[module], name)
+            is_error = inspect.isclass(value) and issubclass(value, BaseException)
+            parameters = None if is_error or not callable(value) else parameters_of(value)
+            if parameters is not None:
+                found[f"{module}.{name}"] = parameters
+    for path in CLASSES:
+        module, _, name = path.rpartition(".")
+        if module in DISTRIBUTED:
+            for member, value in vars(getattr(known[module], name)).items():
+                parameters = None if member.startswith("_") or not callable(value) else parameters_of(value)
+                if parameters is not None:
+                    found[f"{path}.{member}"] = parameters
+    return found
+
+
 def main() -> None:
     """Write the list."""
     warnings.simplefilter("ignore")
@@ -85,7 +129,8 @@ def main() -> None:
             if not member.startswith("_") and not isinstance(getattr(found, member), TypeVar)
         )
     with open(sys.argv[1], "w") as file:
-        json.dump({"version": torch.__version__, "modules": listed, "classes": classes}, file, indent=1)
+        found = {"modules": listed, "classes": classes, "signatures": signatures(known, listed)}
+        json.dump({"version": torch.__version__, **found}, file, indent=1)
 
 
 if __name__ == "__main__":

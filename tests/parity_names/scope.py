@@ -6,7 +6,9 @@ QUANTIZED = "quantized tensors: planned with the other kinds of tensors"
 SPARSE = "sparse tensors: planned with the other kinds of tensors"
 MASKED = "masked and nested tensors: planned with the other kinds of tensors"
 COMPILER = "compiling, tracing and exporting: planned with the compiler"
-DISTRIBUTED = "`torch.distributed`: `candelabra.distributed` has process groups, collectives and data parallel"
+OTHER_DISTRIBUTED = (
+    "`torch.distributed`: launchers' and checkpoints' inner parts, pipelines, and what PyTorch keeps for itself"
+)
 HARDWARE = "hardware without a backend"
 PIPES = "data pipes, which PyTorch has deprecated"
 TOOLS = "tools for developers of PyTorch itself and of its builds"
@@ -14,6 +16,28 @@ PACKAGES = "`torch.package` archives and mobile builds"
 INTERNAL = "PyTorch's internals, which its public functions use"
 DTYPES = "dtypes of less than a byte and of bits, which have no operators in PyTorch either"
 
+#: The modules of `torch.distributed` in scope, but not what is below them. Of these, the parameters
+#: of functions and classes are compared, too.
+DISTRIBUTED = frozenset(
+    "torch.nn.parallel.distributed" if path == "data_parallel" else f"torch.distributed{path}"
+    for path in (
+        "", ".distributed_c10d", ".device_mesh", ".checkpoint", ".checkpoint.state_dict", ".fsdp", ".optim", ".optim.utils", ".rpc", ".tensor",
+        ".tensor.experimental", ".tensor.parallel", ".tensor.placement_types", ".algorithms.join", ".algorithms.ddp_comm_hooks",
+        ".algorithms.ddp_comm_hooks.ddp_zero_hook", ".algorithms.ddp_comm_hooks.debugging_hooks",
+        ".algorithms.ddp_comm_hooks.default_hooks", ".algorithms.ddp_comm_hooks.optimizer_overlap_hooks",
+        ".algorithms.ddp_comm_hooks.post_localSGD_hook", ".algorithms.ddp_comm_hooks.powerSGD_hook",
+        ".algorithms.ddp_comm_hooks.quantization_hooks", ".algorithms.model_averaging.averagers",
+        ".algorithms.model_averaging.hierarchical_model_averager", ".algorithms.model_averaging.utils", "data_parallel",
+    )
+)  # fmt: skip
+_DISTRIBUTED_MODULES = frozenset(
+    f"torch.distributed.{name}"
+    for name in (
+        "algorithms", "argparse_util", "autograd", "benchmarks", "c10d_logger", "collective_utils", "config", "constants",
+        "debug", "elastic", "flight_recorder", "launch", "launcher", "logging_handlers", "nn", "pipelining",
+        "remote_device", "rendezvous", "run", "utils",
+    )
+)  # fmt: skip
 #: Modules, with all below them.
 MODULES: dict[str, str] = {
     **dict.fromkeys(
@@ -33,7 +57,7 @@ MODULES: dict[str, str] = {
         ),
         COMPILER,
     ),
-    **dict.fromkeys(("torch.distributed", "torch.nn.parallel.distributed", "torch.numa"), DISTRIBUTED),
+    **dict.fromkeys(("torch.distributed", "torch.numa"), OTHER_DISTRIBUTED),
     **dict.fromkeys(
         (
             "torch.xpu", "torch.mtia", "torch.mps", "torch.backends.mps", "torch.backends.miopen", "torch.backends.kleidiai",
@@ -121,8 +145,30 @@ _OF_OTHERS: dict[str, dict[str, str]] = {
         "set_grad_fn_seq_nr",
         COMPILER,
     ),
-    "torch.library.Library": _names("register_symm_mem_args", DISTRIBUTED),
+    "torch.library.Library": _names("register_symm_mem_args", OTHER_DISTRIBUTED),
+    # The arguments of process groups' own methods, and what `DistributedDataParallel` is made of.
+    "torch.distributed": _names(
+        "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BackendConfig BarrierOptions BroadcastOptions GatherOptions GroupName "
+        "Logger ProcessGroupGloo ReduceOptions ReduceScatterOptions Reducer ScatterOptions record_comm",
+        OTHER_DISTRIBUTED,
+    ),
+    "torch.distributed.checkpoint": _names(
+        "format_utils logger logging_handlers planner_helpers quantized_hf_storage resharding staging utils",
+        OTHER_DISTRIBUTED,
+    ),
+    "torch.distributed.checkpoint.state_dict": _names(
+        "DictValueType FQNS_T ListDictValueType OptimizerStateType PrimitiveType ValueType", OTHER_DISTRIBUTED
+    ),
+    "torch.distributed.rpc": _names("AllGatherStates is_available method_factory new_method", OTHER_DISTRIBUTED),
+    "torch.distributed.Work": _names("boxed get_future_result unbox", OTHER_DISTRIBUTED),
+    "torch.nn.parallel.DistributedDataParallel": _names("compile", COMPILER),
 }
+_OF_OTHERS["torch.distributed.distributed_c10d"] = _OF_OTHERS["torch.distributed"]
+#: Functions and classes of `torch.distributed` whose parameters are not compared: they describe
+#: PyTorch's files.
+_OTHER_PARAMETERS = frozenset(
+    {"torch.distributed.checkpoint.Metadata", "torch.distributed.checkpoint.TensorProperties"}
+)
 _OF_DATA = _names(
     "DataChunk argument_validation guaranteed_datapipes_determinism non_deterministic runtime_validation "
     "runtime_validation_disabled",
@@ -130,8 +176,19 @@ _OF_DATA = _names(
 )
 
 
+def reason_of_parameters(path: str) -> str | None:
+    """Return why the parameters of a function or class of `torch.distributed` are not compared, or
+    None.
+    """
+    return OTHER_DISTRIBUTED if path in _OTHER_PARAMETERS else None
+
+
 def reason(module: str, name: str) -> str | None:
     """Return why a name is outside the scope, or None."""
+    if module in DISTRIBUTED:
+        # A name that is a module is in scope if the module is.
+        is_module = name.islower() and f"{module}.{name}" in _DISTRIBUTED_MODULES
+        return OTHER_DISTRIBUTED if is_module else _OF_OTHERS.get(module, {}).get(name)
     parts = module.split(".")
     for length in range(len(parts), 0, -1):
         found = MODULES.get(".".join(parts[:length]))

@@ -129,7 +129,6 @@ def double():
         (lambda: [1.0], {}, TypeError, "should be an iterable of Tensors or dicts"),
         (lambda: [{"lr": 1.0}], {}, ValueError, "must have a 'params' key"),
         (lambda: [nn.Parameter(candelabra.ones(2)), double()], {}, ValueError, "float32 and candelabra.float64"),
-        (lambda: [double()], {"overlap_with_ddp": True}, NotImplementedError, "call step\\(\\) after it"),
     ],
 )
 def test_errors(world, params, options, kind, message):

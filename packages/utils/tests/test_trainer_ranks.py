@@ -255,8 +255,42 @@ def test_states_of_sharded_optimizers_are_consolidated(tmp_path):
     assert len(calls) == 1 and each.trainer.checkpoints.latest() is not None
 
 
-def test_sharded_models_are_refused():
+def test_the_state_of_a_sharded_model_is_no_dict():
     each = Rank(0, 1)
+    state = each.trainer.state_dict()
     each.trainer.model.state_dict = lambda: {"weight": SimpleNamespace(__sharded__=None)}
-    with pytest.raises(NotImplementedError, match="weight is sharded: save such models by candelabra.distributed"):
+    with pytest.raises(NotImplementedError, match="the model is sharded: save\\(\\) and checkpoints= write a folder"):
         each.trainer.state_dict()
+    with pytest.raises(ValueError, match="the model is sharded: load it before"):
+        each.trainer.load_state_dict(state)
+
+
+def test_folders_of_checkpoints(tmp_path):
+    """They count once their index is there, and go with it first."""
+
+    def write(path):
+        path.mkdir()
+        (path / "rank-00000-00000000.safetensors").touch()
+        (path / "index.json").touch()
+
+    checkpoints = Checkpoints(tmp_path, keep_last=2)
+    for step in (1, 2, 3):
+        checkpoints.save_by(write, step)
+    assert [path.name for path in checkpoints.paths()] == ["step-00000002.candelabra", "step-00000003.candelabra"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in checkpoints.paths()]
+    (checkpoints.path(3) / "index.json").unlink()
+    assert checkpoints.latest() == checkpoints.path(2)
+    checkpoints.remove_remnants()
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000002.candelabra"]
+
+
+def test_a_batch_that_one_rank_skips_is_skipped_by_all(monkeypatch):
+    """Nobody waits for a rank that computes no gradients."""
+    each = Rank(0, 2)
+    each.trainer.on_nan = "skip"
+    other = Distributed(0, other=True)
+    monkeypatch.setattr(ranks, "_distributed", lambda: other)
+    batch = next(iter(each.loader))
+    assert each.trainer._train_batch(batch) is None and each.trainer.progress.skipped == 1
+    other.other = False
+    assert each.trainer._train_batch(batch) is not None and each.trainer.progress.skipped == 1

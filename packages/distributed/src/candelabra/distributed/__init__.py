@@ -6,6 +6,8 @@ starts the processes of a job, on one machine or several. See :doc:`/distributed
 
 from __future__ import annotations
 
+from typing import Any
+
 from candelabra.version import register
 
 __version__ = "0.1.0"
@@ -28,6 +30,7 @@ from .availability import (
     is_ucc_available,
     is_xccl_available,
 )
+from .breakpoints import breakpoint
 from .collectives.barriers import barrier, monitored_barrier
 from .collectives.gathers import (
     all_gather,
@@ -82,15 +85,31 @@ from .groups import (
 )
 from .process_group import ProcessGroup
 from .reduce_op import ReduceOp, supports_complex
+from .rendezvous import register_rendezvous_handler
 from .shrinking import SHRINK_ABORT, SHRINK_DEFAULT, shrink_group
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
+
+
+def __getattr__(name: str) -> Any:
+    """Import what belongs to `DistributedDataParallel` when it is asked for."""
+    if name == "GradBucket":
+        from .data_parallel import GradBucket
+
+        return GradBucket
+    if name == "BuiltinCommHookType":
+        from .data_parallel.averaging import BuiltinCommHookType
+
+        return BuiltinCommHookType
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
 
 all_gather_single = all_gather_into_tensor
 reduce_scatter_single = reduce_scatter_tensor
 
 __all__ = [
     "Backend",
+    "BuiltinCommHookType",
     "DebugLevel",
     "DeviceMesh",
     "DistBackendError",
@@ -98,6 +117,7 @@ __all__ = [
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
@@ -121,6 +141,7 @@ __all__ = [
     "all_to_all_single",
     "barrier",
     "batch_isend_irecv",
+    "breakpoint",
     "broadcast",
     "broadcast_object_list",
     "default_pg_timeout",
@@ -162,6 +183,7 @@ __all__ = [
     "reduce_scatter",
     "reduce_scatter_single",
     "reduce_scatter_tensor",
+    "register_rendezvous_handler",
     "scatter",
     "scatter_object_list",
     "send",

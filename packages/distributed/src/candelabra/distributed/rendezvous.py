@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from . import environment
 from .store import FileStore, PrefixStore, Store, TCPStore
@@ -22,14 +23,58 @@ class NoAddressError(ValueError):
         self.world_size = world_size
 
 
+#: What programs have registered, by the scheme of init methods.
+_handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
+
+
+def register_rendezvous_handler(scheme: str, handler: Callable[..., Iterator[tuple[Store, int, int]]]) -> None:
+    """Let a generator function find the store of init methods with a scheme of its own.
+
+    Parameters
+    ----------
+    scheme : str
+        What comes before ``://``.
+    handler : callable
+        Called with the init method, in which ``rank=`` and ``world_size=`` are set if they are
+        known, and ``timeout=``. Yields the store, the rank and the size of the world.
+
+    Raises
+    ------
+    RuntimeError
+        The scheme is taken.
+
+    Examples
+    --------
+    >>> import candelabra.distributed as dist
+    >>> def handler(url, timeout):
+    ...     yield dist.HashStore(), 0, 1
+    >>> dist.register_rendezvous_handler("example", handler)
+    >>> dist.init_process_group("fake", init_method="example://here")
+    >>> dist.get_world_size()
+    1
+    >>> dist.destroy_process_group()
+    """
+    if scheme in _handlers or scheme in ("env", "tcp", "file"):
+        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def _by_handler(init_method: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, int, int]:
+    parts = urlsplit(init_method)
+    known = {"rank": rank, "world_size": world_size}
+    query = {key: value for key, (*_, value) in parse_qs(parts.query).items()}
+    query |= {key: str(value) for key, value in known.items() if value >= 0}
+    return next(_handlers[parts.scheme](urlunsplit(parts._replace(query=urlencode(query))), timeout=timeout))
+
+
 def rendezvous(init_method: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, int, int]:
     """Return the store of an init method, the rank and the size of the world.
 
     Parameters
     ----------
     init_method : str
-        ``env://``, ``tcp://HOST:PORT`` or ``file:///PATH``. Rank and size may follow as
-        ``?rank=0&world_size=2``.
+        ``env://``, ``tcp://HOST:PORT``, ``file:///PATH`` or one of a registered handler. Rank and
+        size may follow as ``?rank=0&world_size=2``.
     rank, world_size : int
         -1 if the init method or the environment says it.
     timeout : timedelta
@@ -41,6 +86,8 @@ def rendezvous(init_method: str, rank: int, world_size: int, timeout: timedelta)
         The method is unknown, or something is missing.
     """
     parts = urlsplit(init_method)
+    if parts.scheme in _handlers:
+        return _by_handler(init_method, rank, world_size, timeout)
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     rank = int(query.get("rank", rank))
     world_size = int(query.get("world_size", world_size))

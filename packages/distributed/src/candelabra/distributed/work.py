@@ -74,6 +74,10 @@ class Work:
         """Do the same as `wait`."""
         self.wait()
 
+    def block_current_stream(self) -> None:
+        """Do the same as `wait`."""
+        self.wait()
+
     def is_completed(self) -> bool:
         """Return whether the collective has ended, well or not."""
         return self._is_finished or self._error is not None or self._request.done()

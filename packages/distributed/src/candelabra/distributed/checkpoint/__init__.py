@@ -7,7 +7,22 @@ tensor is, and makes the checkpoint complete.
 from __future__ import annotations
 
 from . import state_dict
+from .absent import (
+    HuggingFaceStorageReader,
+    HuggingFaceStorageWriter,
+    LoadPlan,
+    LoadPlanner,
+    QuantizedHuggingFaceStorageReader,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    StorageReader,
+    StorageWriter,
+    WriteItem,
+    load_sharded_optimizer_state_dict,
+)
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from .deprecated import load_state_dict, save_state_dict
 from .errors import CheckpointException
 from .filesystem import FileSystemReader, FileSystemWriter
 from .loading import load
@@ -30,14 +45,28 @@ __all__ = [
     "DefaultSavePlanner",
     "FileSystemReader",
     "FileSystemWriter",
+    "HuggingFaceStorageReader",
+    "HuggingFaceStorageWriter",
+    "LoadPlan",
+    "LoadPlanner",
     "Metadata",
+    "QuantizedHuggingFaceStorageReader",
+    "ReadItem",
+    "SavePlan",
+    "SavePlanner",
     "Sharded",
     "Shards",
     "Stateful",
+    "StorageReader",
+    "StorageWriter",
     "TensorProperties",
     "TensorStorageMetadata",
+    "WriteItem",
     "async_save",
     "load",
+    "load_sharded_optimizer_state_dict",
+    "load_state_dict",
     "save",
+    "save_state_dict",
     "state_dict",
 ]

@@ -30,6 +30,8 @@ class FileSystemWriter:
         Has no effect.
     overwrite : bool
         Whether an earlier checkpoint in the folder may be replaced.
+    serialization_format
+        Has no effect: files are in the format safetensors.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class FileSystemWriter:
         per_thread_copy_ahead: int = 10_000_000,
         cache_staged_state_dict: bool = False,
         overwrite: bool = True,
+        serialization_format: Any = None,
     ) -> None:
         self.path = Path(path)
         self.sync_files = sync_files

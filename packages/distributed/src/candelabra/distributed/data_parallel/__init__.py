@@ -2,5 +2,6 @@
 
 from .distributed_data_parallel import DistributedDataParallel
 from .grad_bucket import GradBucket
+from .mixed_precision import _MixedPrecision
 
-__all__ = ["DistributedDataParallel", "GradBucket"]
+__all__ = ["DistributedDataParallel", "GradBucket", "_MixedPrecision"]

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import candelabra
 from candelabra import Tensor
 from candelabra.nn import Module
-from candelabra.nn.parameter import UninitializedParameter
+from candelabra.nn.parallel.scatter_gather import gather, scatter_kwargs
+from candelabra.optim import Optimizer
 
 from ..device_mesh import DeviceMesh
-from ..groups import member, world
+from ..functional_optimizers import as_functional_optim
 from ..join_context import Join, Joinable
 from ..process_group import ProcessGroup
 from . import agreement
+from .arguments import buffer_options, check_devices, check_parameters, device_of, group_of, refuse
+from .averaging import BuiltinCommHookType, averaged_in
+from .delayed import DelayedReduction
 from .grad_bucket import GradBucket
 from .joining import DataParallelJoinHook, JoinContext
+from .mixed_precision import _MixedPrecision, call_converted, convert_buffers, mapped_tensors
 from .reducer import CommHook, Reducer, unused_parameters
+from .stepping import _apply_optim_in_backward_hook, _hook_then_optimizer, _OptimizerHookState
 
 _BUCKET_MB = 25
 
@@ -40,9 +48,9 @@ class DistributedDataParallel(Module, Joinable):
         Has no effect without `device_ids`.
     dim : int
         Must be 0.
-    broadcast_buffers : bool
-        Whether buffers are copied from rank 0 before each forward pass in training; True by
-        default.
+    broadcast_buffers : bool, optional
+        Deprecated as in PyTorch: `forward_sync_buffers`; False leaves buffers as they are at the
+        construction, too.
     init_sync : bool
         Whether to compare the ranks' modules and to copy rank 0's values.
     process_group : ProcessGroup, optional
@@ -51,12 +59,31 @@ class DistributedDataParallel(Module, Joinable):
         The size of a bucket, 25 by default.
     find_unused_parameters : bool
         Look after each forward pass for parameters that the outputs do not depend on.
+    check_reduction : bool
+        Deprecated; has no effect.
     gradient_as_bucket_view : bool
         Gradients are views of the buckets, which saves memory and a copy.
     static_graph : bool
         The module uses the same parameters in each iteration, as often as in the first.
+    delay_all_reduce_named_params : list of (str, Parameter), optional
+        Gradients that are reduced together when that of `param_to_hook_all_reduce` is there, which
+        comes after theirs. No other argument concerns them.
+    param_to_hook_all_reduce : Parameter, optional
+        See `delay_all_reduce_named_params`.
+    mixed_precision : _MixedPrecision, optional
+        The dtypes of the forward and the backward pass and of the reduction. No communication hook
+        can be registered then.
     device_mesh : DeviceMesh, optional
         Of one dimension, instead of `process_group`.
+    skip_all_reduce_unused_params : bool
+        Must be False: unused parameters are reduced with the others of their bucket.
+    bucket_cap_mb_list : list of float, optional
+        Must be None: all buckets but the first have the size `bucket_cap_mb`.
+    batched_grad_copy : bool
+        Has no effect: gradients are copied to a bucket when all are there.
+    forward_sync_buffers : bool, optional
+        Whether buffers are copied from rank 0 before each forward pass in training; True by
+        default.
 
     Raises
     ------
@@ -89,38 +116,35 @@ class DistributedDataParallel(Module, Joinable):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        delay_all_reduce_named_params: Sequence[tuple[str, Tensor]] | None = None,
+        param_to_hook_all_reduce: Tensor | None = None,
+        mixed_precision: _MixedPrecision | None = None,
         device_mesh: DeviceMesh | None = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: list[float] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
-        if device_mesh is not None:
-            process_group = _group_of(device_mesh, process_group)
-        group = member(process_group) if process_group is not None else world()
-        if group is None:
-            raise ValueError("DistributedDataParallel: this rank does not belong to the process group")
-        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in ignored]
-        if not named:
-            raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+        if (delay_all_reduce_named_params is None) != (param_to_hook_all_reduce is None):
+            raise ValueError(
+                "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
             )
-        if device_ids is not None and len(device_ids) > 1:
-            raise ValueError("device_ids can only be None or contain a single element.")
-        if dim != 0:
-            raise ValueError("DistributedDataParallel does not split inputs: dim must be 0")
-        if bucket_cap_mb is not None and not bucket_cap_mb > 0:
-            raise ValueError(f"bucket_cap_mb must be positive, but got {bucket_cap_mb}")
-        for name, each in named:
-            if isinstance(each, UninitializedParameter):
-                raise RuntimeError(
-                    f"Modules with uninitialized parameters can't be used with `DistributedDataParallel`: {name}. "
-                    "Run a dummy forward pass to correctly initialize the modules"
-                )
+        refuse(bucket_cap_mb, bucket_cap_mb_list, skip_all_reduce_unused_params, check_reduction)
+        group = group_of(device_mesh, process_group)
+        delayed = list(delay_all_reduce_named_params or ())
+        ignored = {*getattr(module, "_ddp_params_and_buffers_to_ignore", ()), *(name for name, _ in delayed)}
+        named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in ignored]
+        check_parameters(named, bool(delayed))
+        check_devices(module, device_ids, output_device, dim)
         self.module = module
         self.process_group = group
-        self.device_ids = None if not device_ids else [_device(device_ids[0])]
+        self.device_ids = None if not device_ids else [device_of(device_ids[0])]
         self.output_device = output_device
         self.dim = dim
-        self.broadcast_buffers = True if broadcast_buffers is None else broadcast_buffers
+        self.forward_sync_buffers, syncs_buffers_at_start = buffer_options(broadcast_buffers, forward_sync_buffers)
+        self.mixed_precision = mixed_precision
+        self._ignored = ignored
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
@@ -134,29 +158,72 @@ class DistributedDataParallel(Module, Joinable):
         everything = [(name, each) for name, each in module.named_parameters() if name not in ignored]
         if init_sync:
             agreement.verify(everything, group)
-            agreement.copy_from(0, [*(each for _, each in everything), *self._buffers_to_copy], group)
+            buffers = self._buffers_to_copy if syncs_buffers_at_start else []
+            agreement.copy_from(0, [*(each for _, each in everything), *buffers], group)
+        self._delayed: DelayedReduction | None = None
+        if param_to_hook_all_reduce is not None:
+            late = [each for _, each in delayed]
+            agreement.copy_from(0, late, group)
+            self._delayed = DelayedReduction(late, param_to_hook_all_reduce, group)
         self.reducer = Reducer(
             named, group, self.bucket_bytes_cap, find_unused_parameters, gradient_as_bucket_view, static_graph
         )
+        self._has_looked_for_optimizers = False
+        if mixed_precision is not None:
+            self._start_mixed_precision(mixed_precision)
+
+    def _start_mixed_precision(self, dtypes: _MixedPrecision) -> None:
+        if dtypes.buffer_dtype is not None:
+            convert_buffers(self.module, dtypes.buffer_dtype, self._ignored)
+        reduces_in = dtypes.reduce_dtype if dtypes.reduce_dtype is not None else dtypes.param_dtype
+        self.register_comm_hook(self.process_group, partial(averaged_in, reduces_in))
+
+    def _take_optimizers(self) -> None:
+        """Let optimizers that step in the backward pass do so after the reduction."""
+        self._has_looked_for_optimizers = True
+        stepped = [each for each in self.reducer.parameters if hasattr(each, "_in_backward_optimizers")]
+        for parameter in stepped:
+            hook = getattr(parameter, "_in_backward_hook", None)
+            if hook is not None:
+                hook.remove()
+        if stepped:
+            self.register_comm_hook(weakref.ref(self), _apply_optim_in_backward_hook(self.gradient_as_bucket_view))
+
+    @property
+    def broadcast_buffers(self) -> bool:
+        """The same as `forward_sync_buffers`."""
+        return self.forward_sync_buffers
+
+    @broadcast_buffers.setter
+    def broadcast_buffers(self, value: bool) -> None:
+        self.forward_sync_buffers = value
 
     # ---- forward
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""
         reduces = candelabra.is_grad_enabled() and self.require_backward_grad_sync
+        if not self._has_looked_for_optimizers:
+            self._take_optimizers()
+        if self._delayed is not None:
+            self._delayed.is_enabled = reduces
         if reduces:
             self.reducer.check_finished()
         Join.notify_join_context(self)
         join = self._active_join()
         if join is not None:
             join.notify()
-        if reduces:
+        if reduces and self.reducer.parameters:
             self.reducer.rebuild()
-        if self.training and self.require_forward_param_sync and self.broadcast_buffers and self._buffers_to_copy:
+        if self.training and self.will_sync_module_buffers():
             self._copy_buffers()
         if self.device_ids:
-            inputs, kwargs = _moved(inputs, self.device_ids[0]), _moved(kwargs, self.device_ids[0])
-        output = self.module(*inputs, **kwargs)
+            where = self.device_ids[0]
+            inputs, kwargs = mapped_tensors((inputs, kwargs), lambda each: each.to(where))
+        if self.mixed_precision is not None and self.mixed_precision.param_dtype is not None:
+            output = call_converted(self.module, self.mixed_precision.param_dtype, self._ignored, inputs, kwargs)
+        else:
+            output = self.module(*inputs, **kwargs)
         if not reduces:
             self.reducer.pause()
             self.require_forward_param_sync = False
@@ -167,6 +234,10 @@ class DistributedDataParallel(Module, Joinable):
             unused = unused_parameters(output, self.reducer.parameters)
         self.reducer.prepare(unused)
         return output
+
+    def will_sync_module_buffers(self) -> bool:
+        """Return whether the next forward pass in training copies buffers from rank 0."""
+        return self.require_forward_param_sync and self.forward_sync_buffers and bool(self._buffers_to_copy)
 
     def _active_join(self) -> JoinContext | None:
         return self._shared_join if self._join_config.enable else self._join
@@ -262,12 +333,53 @@ class DistributedDataParallel(Module, Joinable):
     @property
     def join_device(self) -> candelabra.device:
         """The device of the first parameter."""
-        return self.reducer.parameters[0].device
+        return next(self.module.parameters()).device
 
     @property
     def join_process_group(self) -> ProcessGroup:
         """The ranks."""
         return self.process_group
+
+    def _register_fused_optim(
+        self, optim: type[Optimizer], *args: Any, optim_params: Iterable[Tensor] | None = None, **kwargs: Any
+    ) -> None:
+        """Step parameters as soon as their gradients are averaged, by a communication hook.
+
+        Parameters
+        ----------
+        optim : type
+            An optimizer that `candelabra.distributed.optim.as_functional_optim` takes.
+        optim_params : iterable of Tensor, optional
+            All parameters by default.
+        *args, **kwargs
+            The optimizer's arguments after the parameters.
+        """
+        state = _OptimizerHookState(as_functional_optim(optim, *args, **kwargs), optim_params)
+        self.register_comm_hook(self.process_group, _hook_then_optimizer(partial(averaged_in, None), state))
+
+    def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
+        """Average gradients as they are, or in float16."""
+        self.register_comm_hook(self.process_group, partial(averaged_in, comm_hook_type.value))
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(
+        module: Module, params_and_buffers_to_ignore: Sequence[str]
+    ) -> None:
+        """Name parameters and buffers of a module that are neither copied nor reduced."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+
+    def scatter(self, inputs: Any, kwargs: Any, device_ids: Sequence[Any]) -> Any:
+        """Divide arguments among devices; see `candelabra.nn.parallel.scatter`."""
+        return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
+
+    def to_kwargs(self, inputs: Any, kwargs: Any, device_id: Any) -> Any:
+        """Return the arguments on a device, each kind in a list."""
+        where = device_of(device_id)
+        return tuple([mapped_tensors(each, lambda tensor: tensor.to(where))] for each in (inputs, kwargs))
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """Join outputs of several devices; see `candelabra.nn.parallel.gather`."""
+        return gather(outputs, output_device, dim=self.dim)
 
     def _set_static_graph(self) -> None:
         """Declare the graph static after the construction."""
@@ -275,30 +387,3 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("DistributedDataParallel cannot be pickled; pickle its module")
-
-
-def _group_of(mesh: DeviceMesh, group: ProcessGroup | None) -> ProcessGroup:
-    """Return the group of a mesh of one dimension."""
-    if group is not None:
-        raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
-    if mesh.ndim != 1:
-        raise RuntimeError(f"Only 1D device mesh is supported, but got {mesh}.")
-    return mesh.get_group(0)
-
-
-def _device(given: Any) -> candelabra.device:
-    if isinstance(given, Tensor):
-        raise TypeError("device_ids has devices, not tensors")
-    return candelabra.device("cuda", given) if isinstance(given, int) else candelabra.device(given)
-
-
-def _moved(value: Any, where: candelabra.device) -> Any:
-    if isinstance(value, Tensor):
-        return value.to(where)
-    if isinstance(value, dict):
-        return {key: _moved(each, where) for key, each in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_moved(each, where) for each in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(_moved(each, where) for each in value)
-    return value

@@ -97,7 +97,7 @@ class JoinContext:
         model = self._model
         if reduces:
             model.reducer.rebuild()
-        if model.training and model.broadcast_buffers and model._buffers_to_copy:
+        if model.training and model.forward_sync_buffers and model._buffers_to_copy:
             agreement.copy_from(self._source, model._buffers_to_copy, model.process_group)
         if reduces:
             model.reducer.shadow(keeps_gradients)

@@ -20,13 +20,15 @@ from .absent import (
     StateDictSettings,
     StateDictType,
 )
-from .module import FSDPModule, UnshardHandle, fully_shard, register_fsdp_forward_method
+from .module import FSDPModule, UnshardHandle, fully_shard, register_fsdp_forward_method, share_comm_ctx
+from .named_dimensions import DataParallelMeshDims
 from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
 __all__ = [
     "BackwardPrefetch",
     "CPUOffload",
     "CPUOffloadPolicy",
+    "DataParallelMeshDims",
     "FSDPModule",
     "FullOptimStateDictConfig",
     "FullStateDictConfig",
@@ -47,4 +49,5 @@ __all__ = [
     "UnshardHandle",
     "fully_shard",
     "register_fsdp_forward_method",
+    "share_comm_ctx",
 ]

@@ -16,6 +16,7 @@ from ..collectives.reductions import all_reduce, reduce_scatter_tensor
 from ..device_mesh import DeviceMesh
 from ..process_group import ProcessGroup
 from ..reduce_op import ReduceOp
+from .communication import AllGather, ReduceScatter
 from .parameter import ShardedParameter
 from .policies import MixedPrecisionPolicy
 from .post_forward import KeptPart
@@ -54,6 +55,20 @@ class ParameterGroup:
         self.reduces = True
         self.all_reduces = True
         self.divide_factor: float | None = None
+        self.gathers_in_backward = True
+        #: Whether parameters without a gradient take part in the reduction, with zeros.
+        self.reduces_unused = False
+        #: Whether the gradients of this backward pass were reduced.
+        self.was_reduced = False
+        #: How many reductions run at a time, each with a buffer.
+        self.most_reductions = 1
+        #: Whether collectives add, and the division is apart.
+        self.only_adds = False
+        self.all_gather_comm: AllGather | None = None
+        self.reduce_scatter_comm: ReduceScatter | None = None
+        self.all_reduce_hook: Callable[[Tensor], None] | None = None
+        #: The ranks of `shards`, with a communicator for reductions.
+        self.reducing_shards = self.shards
         self.is_whole = False
         self._gathers: list[tuple[Any, Tensor, list[ShardedParameter]]] | None = None
         #: The ranks that share the whole parameters between forward and backward; None if those are
@@ -100,9 +115,18 @@ class ParameterGroup:
                 sent = candelabra.empty(sum(each.chunk for each in members), dtype=dtype, device=device)
                 for each, target in zip(members, sent.split([each.chunk for each in members]), strict=True):
                     each.write_shard(target)
-                made = candelabra.empty((self.shards.size(), sent.numel()), dtype=dtype, device=device)
-                work = all_gather_into_tensor(made, sent, self.shards, async_op=True)
+                work, made = self._gather(sent)
                 self._gathers.append((work, made, members))
+
+    def _gather(self, sent: Tensor) -> tuple[Any, Tensor]:
+        """Start to gather what all ranks send; return the work or None, and the ranks' rows."""
+        count = self.shards.size()
+        comm = self.all_gather_comm
+        if comm is None:
+            made = sent.new_empty((count, sent.numel()))
+            return all_gather_into_tensor(made, sent, self.shards, async_op=True), made
+        flat = comm.allocate((count * sent.numel(),), dtype=sent.dtype, device=sent.device)
+        return comm(flat, sent, self.shards, async_op=True), flat.view(count, -1)
 
     def wait(self) -> None:
         """Wait for the parameters, and make the modules hold them."""
@@ -111,7 +135,8 @@ class ParameterGroup:
         gathers, self._gathers = self._gathers, None
         while gathers:
             work, made, members = gathers.pop(0)
-            work.wait()
+            if work is not None:
+                work.wait()
             for each, parts in self._parts(made, members):
                 is_new = each.whole is None
                 memory = each.restore(parts) if self._gathers_kept else each.gather(parts)
@@ -167,8 +192,21 @@ class ParameterGroup:
         assert self.context is not None
         self.context.start_backward()
         self._arrived += 1
-        if self._arrived >= self.expected and self.expected == len(self.parameters):
+        if self._arrived >= self.expected and self.expected == len(self.parameters) and not self.reduces_unused:
             self.finish_backward()
+
+    @property
+    def waits_for_inputs(self) -> bool:
+        """Whether the backward pass of this group ends with the gradients of the module's inputs,
+        since not all parameters may get one.
+        """
+        return self.expected < len(self.parameters) or self.reduces_unused
+
+    def _gradient(self, parameter: ShardedParameter) -> Tensor | None:
+        grad = parameter.take_gradient()
+        if grad is None and self.reduces_unused and parameter.requires_grad:
+            return candelabra.zeros(parameter.shape, dtype=parameter.reduce_dtype, device=parameter.device)
+        return grad
 
     def finish_backward(self) -> None:
         """Reduce the gradients that have come, and free the whole parameters."""
@@ -179,7 +217,8 @@ class ParameterGroup:
                 each.keep_gradient()
             grads: list[tuple[ShardedParameter, Tensor]] = []
         else:
-            taken = [(each, each.take_gradient()) for each in self.parameters if each.requires_grad]
+            self.was_reduced = True
+            taken = [(each, self._gradient(each)) for each in self.parameters if each.requires_grad]
             grads = [(each, grad) for each, grad in taken if grad is not None]
         if self.reshard_after_backward:
             self.reshard()
@@ -191,20 +230,26 @@ class ParameterGroup:
         kinds = list(dict.fromkeys((each.reduce_dtype, each.dtype) for each, _ in grads))
         for kind in kinds:
             members = [(each, grad) for each, grad in grads if (each.reduce_dtype, each.dtype) == kind]
-            self.context.finish_reduction()  # two buffers at a time would need more memory
-            self.context.reduction = self._start(kind, members)
+            self.context.finish_reductions(self.most_reductions - 1)  # each has a buffer
+            self.context.reductions.append(self._start(kind, members))
 
     def _start(self, kind: Any, members: list[tuple[ShardedParameter, Tensor]]) -> Reduction:
         """Start to reduce gradients of one dtype."""
         count = self.shards.size()
         chunks = [each.chunk for each, _ in members]
+        comm = self.reduce_scatter_comm
+        allocate = candelabra.empty if comm is None else comm.allocate
         with candelabra.no_grad():
-            buffer = candelabra.empty((count, sum(chunks)), dtype=kind[0], device=members[0][1].device)
+            device = members[0][1].device
+            buffer = allocate((count * sum(chunks),), dtype=kind[0], device=device).view(count, -1)
             for (each, grad), target in zip(members, buffer.split(chunks, 1), strict=True):
                 each.write_gradient(grad, target)
-            made = candelabra.empty(sum(chunks), dtype=kind[0], device=buffer.device)
-            op = ReduceOp.AVG if self.divide_factor is None else ReduceOp.SUM
-            work = reduce_scatter_tensor(made, buffer, op, self.shards, async_op=True)
+            made = allocate((sum(chunks),), dtype=kind[0], device=device)
+            op = ReduceOp.AVG if self.divide_factor is None and not self.only_adds else ReduceOp.SUM
+            if comm is None:
+                work = reduce_scatter_tensor(made, buffer, op, self.reducing_shards, async_op=True)
+            else:
+                work = comm(made, buffer.view(-1), self.reducing_shards, op, async_op=True)
         return Reduction(work, lambda: self._finish(kind, [each for each, _ in members], chunks, made, op))
 
     def _finish(
@@ -220,7 +265,11 @@ class ParameterGroup:
                     self._partly[key] = made
                     return
                 all_reduce(made, op, self.replicas)
+            if self.all_reduce_hook is not None:
+                self.all_reduce_hook(made)
             if self.divide_factor is not None:
                 made.div_(self.divide_factor)
+            elif self.only_adds:
+                made.div_(self.mesh.size())
             for each, part in zip(members, made.split(chunks), strict=True):
                 each.accumulate(part)

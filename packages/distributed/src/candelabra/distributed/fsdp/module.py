@@ -7,16 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from candelabra import _C, nn
+from candelabra import _C, Tensor, nn
 
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..groups import get_world_size, init_process_group, is_initialized
 from ..tensor.dtensor import DTensor
 from ..tensor.placements import Shard
+from .communication import AllGather, ReduceScatter
 from .group import ParameterGroup
+from .named_dimensions import DataParallelMeshDims, data_parallel_mesh, without_dimensions
 from .parameter import ShardedParameter
 from .policies import MixedPrecisionPolicy, OffloadPolicy
-from .post_forward import smaller_group
+from .post_forward import group_for_reductions, smaller_group
 from .state import ModuleState
 
 _classes: dict[type, type] = {}
@@ -26,6 +28,14 @@ class FSDPModule:
     """What modules have after `fully_shard`, besides what they had."""
 
     _fsdp_state: ModuleState
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # A container that makes another one of its class, for a slice, makes it of its modules
+        # alone.
+        plain: Any = cls.__mro__[2]
+        made = plain.__new__(plain, *args, **kwargs)
+        made.__init__(*args, **kwargs)
+        return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._fsdp_state.call(self, super().__call__, args, kwargs)  # type: ignore[arg-type,misc]
@@ -112,9 +122,88 @@ class FSDPModule:
         """
         self._fsdp_state.backward_prefetch = _states_of(modules)
 
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
+        """Set whether the parameters are gathered before the backward pass of this module, such as
+        an embedding that does not need them. What is needed is gathered in any case.
+        """
+        self._fsdp_state.group.gathers_in_backward = unshard_in_backward
+
     def set_gradient_divide_factor(self, factor: float) -> None:
         """Set by what the sum of the ranks' gradients is divided; by default their number."""
         self._fsdp_state.group.divide_factor = factor
+
+    def set_reduce_scatter_divide_factor(self, factor: float) -> None:
+        """Do the same as `set_gradient_divide_factor`."""
+        self.set_gradient_divide_factor(factor)
+
+    def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
+        """Set whether collectives add gradients, and their division is apart."""
+        self._fsdp_state.group.only_adds = enable
+
+    def set_reduce_scatter_unused_params(self, reduce_scatter_unused_params: bool, *, recurse: bool = True) -> None:
+        """Set whether parameters without a gradient take part in the reduction, with zeros, for
+        ranks that use different ones. All ranks must call the same modules.
+        """
+        for state in self._states(recurse):
+            state.group.reduces_unused = reduce_scatter_unused_params
+
+    def set_reduce_scatter_max_input_buffers(self, max_input_buffers: int, *, recurse: bool = True) -> None:
+        """Set how many reductions run at a time; each has a buffer of a block's gradients. The
+        default is 1.
+        """
+        if isinstance(max_input_buffers, bool) or not isinstance(max_input_buffers, int):
+            raise TypeError(f"max_input_buffers must be an int, got {type(max_input_buffers).__name__}")
+        if max_input_buffers < 1:
+            raise ValueError(f"max_input_buffers must be a positive int, got {max_input_buffers}")
+        for state in self._states(recurse):
+            state.group.most_reductions = max_input_buffers
+
+    def set_separate_reduce_scatter_group(self, enable: bool = True, *, recurse: bool = True) -> None:
+        """Set whether reductions have process groups of their own, so that they do not wait for
+        gathers. All ranks must call it.
+        """
+        for state in self._states(recurse):
+            shards = state.group.shards
+            state.group.reducing_shards = group_for_reductions(shards) if enable else shards
+
+    def set_custom_all_gather(self, comm: AllGather) -> None:
+        """Set what gathers the parameters of this module."""
+        self._fsdp_state.group.all_gather_comm = comm
+
+    def set_custom_reduce_scatter(self, comm: ReduceScatter) -> None:
+        """Set what reduces the gradients of this module."""
+        self._fsdp_state.group.reduce_scatter_comm = comm
+
+    def set_all_reduce_hook(self, hook: Callable[[Tensor], None], *, stream: Any = None) -> None:
+        """Set a function that changes this rank's part of the reduced gradients, in place.
+
+        Parameters
+        ----------
+        hook : callable
+            Called with the parts of all parameters in one tensor, before the division of a sum.
+        stream : Stream, optional
+            Has no effect: it is called on the current stream.
+        """
+        if stream is not None and self._fsdp_state.group.replicas is not None:
+            raise ValueError("stream cannot be set when using native HSDP")
+        self._fsdp_state.group.all_reduce_hook = hook
+
+    def set_post_optim_event(self, event: Any) -> None:
+        """Have no effect: parameters are gathered on the stream on which the optimizer steps."""
+
+    def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
+        """Raise NotImplementedError if it is enabled."""
+        if enable:
+            raise NotImplementedError(
+                "set_allocate_memory_from_process_group_for_comm: process groups allocate no memory; an AllGather for "
+                "set_custom_all_gather may"
+            )
+
+    def set_symm_mem_for_comm(self, backend: str = "NCCL") -> None:
+        """Raise NotImplementedError."""
+        raise NotImplementedError(
+            "set_symm_mem_for_comm: there is no symmetric memory; an AllGather for set_custom_all_gather may allocate its own"
+        )
 
 
 class UnshardHandle:
@@ -148,6 +237,7 @@ def fully_shard(
     mp_policy: MixedPrecisionPolicy | None = None,
     offload_policy: OffloadPolicy | None = None,
     ignored_params: set[nn.Parameter] | None = None,
+    dp_mesh_dims: DataParallelMeshDims | None = None,
 ) -> Any:
     """Let each rank keep a part of a module's parameters, in place.
 
@@ -175,6 +265,9 @@ def fully_shard(
         Where shards are kept.
     ignored_params : set of Parameter, optional
         Those that stay as they are.
+    dp_mesh_dims : DataParallelMeshDims, optional
+        The dimensions of `mesh` that replicate and shard. Parameters are DTensors on `mesh` then,
+        and replicated along them.
 
     Returns
     -------
@@ -196,14 +289,19 @@ def fully_shard(
     >>> dist.destroy_process_group()
     """
     modules = _checked(module)
-    used = mesh or _default_mesh(modules)
+    given = used = mesh or _default_mesh(modules)
+    if dp_mesh_dims is not None:
+        used = data_parallel_mesh(given, dp_mesh_dims)
     if used.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {used}")
     kept_by = _ranks_that_keep(reshard_after_forward, used.shape[-1])
     mixed, offload = mp_policy or MixedPrecisionPolicy(), offload_policy or OffloadPolicy()
+    managed = _managed(modules, ignored_params or set())
+    if dp_mesh_dims is not None:
+        managed = [(without_dimensions(each[0], each[1], given, dp_mesh_dims), *each[1:]) for each in managed]
     parameters = [
         ShardedParameter(parameter, name, owners, used, _dim_of(parameter, shard_placement_fn), mixed, offload)
-        for parameter, name, owners in _managed(modules, ignored_params or set())
+        for parameter, name, owners in managed
     ]
     group = ParameterGroup(parameters, used, mixed)
     group.reshard_after_forward = reshard_after_forward is not False and kept_by != 1
@@ -308,6 +406,19 @@ def _move_buffers(module: nn.Module, device_type: str) -> None:
                 and not isinstance(buffer, DTensor)
             ):
                 each._buffers[name] = buffer.to(device_type)
+
+
+def share_comm_ctx(modules: Sequence[FSDPModule]) -> None:
+    """Have no effect: modules have no streams of their own.
+
+    Parameters
+    ----------
+    modules : sequence of FSDPModule
+        Roots.
+    """
+    for module in modules:
+        if not isinstance(module, FSDPModule):
+            raise ValueError(f"Expects list of FSDPModules but got {module}")
 
 
 def register_fsdp_forward_method(module: nn.Module, method_name: str) -> None:

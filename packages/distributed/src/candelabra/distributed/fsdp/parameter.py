@@ -193,7 +193,8 @@ class ShardedParameter:
     def free(self) -> None:
         """Give the memory of the whole parameter back, and make the modules hold the shard."""
         if self.whole is not None:
-            nothing = candelabra.empty(0, dtype=self.param_dtype, device=self.device)
+            # It keeps its shape, with the memory of one element, for gradients that come meanwhile.
+            nothing = candelabra.empty((), dtype=self.param_dtype, device=self.device).expand(self.shape)
             if isinstance(self.whole, DTensor):
                 self.whole._local_tensor = nothing
             else:
@@ -205,6 +206,10 @@ class ShardedParameter:
         return whole.narrow(self.dim, start, length)
 
     # ---- gradients
+
+    def has_gradient(self) -> bool:
+        """Return whether the whole parameter has a gradient."""
+        return self.whole is not None and self.whole.grad is not None
 
     def take_gradient(self) -> Tensor | None:
         """Return the gradient of the whole parameter with what is pending, and forget both."""

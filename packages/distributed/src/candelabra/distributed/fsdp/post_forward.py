@@ -15,6 +15,8 @@ from ..work import Work
 
 #: By the group of all shards: the smaller groups of this rank, by their size.
 _groups: WeakKeyDictionary[ProcessGroup, dict[int, ProcessGroup]] = WeakKeyDictionary()
+#: By the group of all shards: the same ranks, for reductions.
+_reducing: WeakKeyDictionary[ProcessGroup, ProcessGroup] = WeakKeyDictionary()
 
 
 def smaller_group(shards: ProcessGroup, size: int) -> ProcessGroup:
@@ -24,6 +26,13 @@ def smaller_group(shards: ProcessGroup, size: int) -> ProcessGroup:
         first = shards.rank() // size * size
         known[size] = new_group(shards.ranks[first : first + size], shards.timeout, use_local_synchronization=True)
     return known[size]
+
+
+def group_for_reductions(shards: ProcessGroup) -> ProcessGroup:
+    """Return a group of the same ranks, with a communicator of its own."""
+    if shards not in _reducing:
+        _reducing[shards] = new_group(shards.ranks, shards.timeout, use_local_synchronization=True)
+    return _reducing[shards]
 
 
 class KeptPart:

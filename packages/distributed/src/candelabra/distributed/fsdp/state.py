@@ -8,6 +8,7 @@ from typing import Any
 import candelabra
 from candelabra import Tensor, autograd, nn
 
+from ..data_parallel.mixed_precision import converted
 from ..data_parallel.reducer import tensors_in
 from ..tensor.dtensor import DTensor
 from .group import ParameterGroup, Reduction
@@ -27,7 +28,8 @@ class Context:
         #: The modules in the order of the last forward pass, to prefetch the next one.
         self.forward_order: list[ModuleState] = []
         self.seen: list[ModuleState] = []
-        self.reduction: Reduction | None = None
+        #: The reductions that run.
+        self.reductions: list[Reduction] = []
         self.is_in_backward = False
         self.depth = 0
         self._memories: dict[int, tuple[ParameterGroup, ShardedParameter]] = {}
@@ -63,11 +65,10 @@ class Context:
 
     # ---- passes
 
-    def finish_reduction(self) -> None:
-        """Wait for the reduction that runs."""
-        running, self.reduction = self.reduction, None
-        if running is not None:
-            running.wait()
+    def finish_reductions(self, left: int = 0) -> None:
+        """Wait for the oldest of the reductions that run, until so many are left."""
+        while len(self.reductions) > left:
+            self.reductions.pop(0).wait()
 
     def start_backward(self) -> None:
         """Ask for the end of the backward pass."""
@@ -80,19 +81,22 @@ class Context:
         self.is_in_backward = False
         for state in self.states:
             state.is_in_backward = False
-            if any(each.whole is not None and each.whole.grad is not None for each in state.group.parameters):
+            was_reduced, state.group.was_reduced = state.group.was_reduced, False
+            lacks_unused = state.group.reduces_unused and state.group.reduces and not was_reduced
+            if lacks_unused or any(each.has_gradient() for each in state.group.parameters):
                 state.group.finish_backward()
+                state.group.was_reduced = False
             elif state.group.reshard_after_backward:
                 state.group.reshard()
             state.group.forget_kept()
-        self.finish_reduction()
+        self.finish_reductions()
 
     def reset(self) -> None:
         """Forget a pass that has failed, with its gradients."""
         self.is_in_backward, self.depth, self.seen = False, 0, []
-        self.finish_reduction()
+        self.finish_reductions()
         for state in self.states:
-            state.is_in_backward = False
+            state.is_in_backward = state.group.was_reduced = False
             state.running.clear()
             state.group.reshard()
             state.group.forget_kept()
@@ -184,7 +188,7 @@ class ModuleState:
 
     def _before_forward(self, context: Context, args: Any, kwargs: Any) -> tuple[Any, Any]:
         if self.mixed.param_dtype is not None and self.mixed.cast_forward_inputs:
-            args, kwargs = (_converted(each, self.mixed.param_dtype) for each in (args, kwargs))
+            args, kwargs = (converted(each, self.mixed.param_dtype) for each in (args, kwargs))
         self.group.unshard()
         self.group.wait()
         if self.is_in_backward:  # a checkpoint computes the forward pass again
@@ -193,7 +197,7 @@ class ModuleState:
             context.seen.append(self)
         for state in self._next(context):
             state.group.unshard()
-        if candelabra.is_grad_enabled() and self.group.expected < len(self.group.parameters):
+        if candelabra.is_grad_enabled() and self.group.waits_for_inputs:
             self._watch_inputs((args, kwargs))
         return args, kwargs
 
@@ -206,9 +210,7 @@ class ModuleState:
         return order[place : place + 1]
 
     def _watch_inputs(self, values: Any) -> None:
-        """Finish the backward pass of a group with frozen parameters when the inputs' gradients
-        come.
-        """
+        """Finish the backward pass of a group when the inputs' gradients come."""
 
         def on_gradient(_grad: Tensor) -> None:
             if self.is_in_backward:
@@ -221,7 +223,7 @@ class ModuleState:
 
     def _after_forward(self, context: Context, module: nn.Module, output: Any) -> Any:
         if self.mixed.output_dtype is not None:
-            output = _converted(output, self.mixed.output_dtype)
+            output = converted(output, self.mixed.output_dtype)
         if candelabra.is_grad_enabled():
             for each in tensors_in(output):
                 if each.requires_grad:
@@ -250,10 +252,11 @@ class ModuleState:
         if self.is_in_backward:
             return
         self.is_in_backward = True
-        self.group.unshard()
-        self.group.wait()
+        if self.group.gathers_in_backward:
+            self.group.unshard()
+            self.group.wait()
         for state in self._previous(self.context):
-            if not state.is_in_backward:
+            if not state.is_in_backward and state.group.gathers_in_backward:
                 state.group.unshard()
 
     def _previous(self, context: Context) -> list[ModuleState]:
@@ -263,16 +266,3 @@ class ModuleState:
         order = context.forward_order
         place = order.index(self) if self in order else 0
         return order[max(place - 1, 0) : place]
-
-
-def _converted(value: Any, dtype: Any) -> Any:
-    """Return nested values with floating-point tensors of another dtype."""
-    if isinstance(value, Tensor):
-        return value.to(dtype) if value.is_floating_point() and value.dtype != dtype else value
-    if isinstance(value, dict):
-        return {key: _converted(each, dtype) for key, each in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_converted(each, dtype) for each in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(_converted(each, dtype) for each in value)
-    return value

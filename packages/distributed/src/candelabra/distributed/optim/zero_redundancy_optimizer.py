@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import candelabra
-from candelabra import Tensor
+from candelabra import _C, Tensor
 from candelabra.optim import Optimizer
 
 from ..collectives.objects import gather_object
@@ -14,6 +14,9 @@ from ..collectives.reductions import broadcast
 from ..groups import get_global_rank, member, world
 from ..join_context import Join, Joinable, JoinHook
 from ..process_group import ProcessGroup
+from ..work import Work
+
+_ONE_GROUP = "ZeroRedundancyOptimizer with `overlap_with_ddp=True` only supports a single parameter group"
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
@@ -35,7 +38,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         Keep the parameters of each rank in one buffer, of which they become views. A step then
         sends one message for each rank instead of one for each parameter.
     overlap_with_ddp : bool
-        Must be False.
+        A communication hook of `candelabra.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook`
+        steps during the backward pass. `step` does nothing then, there is one parameter group, and
+        `parameters_as_bucket_view` has no effect.
     **defaults
         The optimizer's options.
 
@@ -43,8 +48,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     ------
     TypeError, ValueError
         `params` is empty, or has other things than dense parameters of one dtype.
-    NotImplementedError
-        `overlap_with_ddp` is True.
+    RuntimeError
+        There are several parameter groups, and `overlap_with_ddp` is True.
 
     Examples
     --------
@@ -70,11 +75,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         **defaults: Any,
     ) -> None:
         given = _checked(params)
-        if overlap_with_ddp:
-            raise NotImplementedError(
-                "ZeroRedundancyOptimizer(overlap_with_ddp=True): steps inside the backward pass are not supported; call "
-                "step() after it"
-            )
+        if overlap_with_ddp and isinstance(given[0], dict) and len(given) > 1:
+            raise RuntimeError(_ONE_GROUP)
         group = member(process_group) if process_group is not None else world()
         if group is None:
             raise ValueError("ZeroRedundancyOptimizer: this rank does not belong to the process group")
@@ -83,7 +85,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.world_size = group.size()
         self.rank = group.rank()
         self.global_rank = get_global_rank(group, self.rank)
-        self.parameters_as_bucket_view = parameters_as_bucket_view
+        self.overlap_with_ddp = overlap_with_ddp
+        self.parameters_as_bucket_view = parameters_as_bucket_view and not overlap_with_ddp
         #: The states of all ranks, on the rank that has called for them.
         self._all_states: list[dict[str, Any]] = []
         self._partition()
@@ -145,6 +148,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         param_group : dict
             ``"params"``, and options of the group.
         """
+        if self._is_ready and self.overlap_with_ddp:
+            raise RuntimeError(_ONE_GROUP)
         super().add_param_group(param_group)
         if not self._is_ready:
             return
@@ -170,6 +175,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         object
             The result of the optimizer's step.
         """
+        if self.overlap_with_ddp:
+            _C.warn("`step()` should not be included in the training loop when `overlap_with_ddp=True`")
+            return None
         Join.notify_join_context(self)
         trainable = self._trainable_parameters()
         if trainable != self._trainable:
@@ -180,6 +188,38 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         _copy_options(self.optim.param_groups, self.param_groups)
         self._copy_parameters()
         return loss
+
+    def step_bucket(self, parameters: list[Tensor], gradients: list[Tensor]) -> list[Work]:
+        """Update those of some parameters that belong to this rank, and start to copy each to the
+        other ranks.
+
+        Parameters
+        ----------
+        parameters, gradients : list of Tensor
+            The same on all ranks. Parameters that the optimizer does not have are left out.
+
+        Returns
+        -------
+        list of Work
+            The copies.
+        """
+        found = {id(parameter): gradient for parameter, gradient in zip(parameters, gradients, strict=True)}
+        own = self._parameters_of[self.rank]
+        before = [parameter.grad for parameter in own]
+        _copy_options(self.param_groups, self.optim.param_groups)
+        for parameter in own:
+            parameter.grad = found.get(id(parameter))
+        self.optim.step()
+        for parameter, grad in zip(own, before, strict=True):
+            parameter.grad = grad
+        works = []
+        for rank, owned in enumerate(self._parameters_of):
+            for parameter in owned:
+                if id(parameter) in found:
+                    work = broadcast(parameter.detach(), group=self.process_group, group_src=rank, async_op=True)
+                    assert work is not None
+                    works.append(work)
+        return works
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """Return what this rank does in a `candelabra.distributed.algorithms.join.Join` when it has
@@ -286,7 +326,8 @@ class _StepHook(JoinHook):
         self._optimizer = optimizer
 
     def main_hook(self) -> None:
-        self._optimizer.step()
+        if not self._optimizer.overlap_with_ddp:
+            self._optimizer.step()
 
 
 def _checked(params: Any) -> list[Any]:

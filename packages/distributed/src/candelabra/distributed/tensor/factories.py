@@ -26,11 +26,11 @@ def _made(
     make: Callable[..., Tensor],
     size: tuple[Any, ...],
     is_random: bool,
-    dtype: Any = None,
-    layout: Any = None,
-    requires_grad: bool = False,
-    device_mesh: DeviceMesh | None = None,
-    placements: Sequence[Placement] | None = None,
+    dtype: Any,
+    layout: Any,
+    requires_grad: bool,
+    device_mesh: DeviceMesh | None,
+    placements: Sequence[Placement] | None,
 ) -> DTensor:
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
     mesh = device_mesh or current_mesh()
@@ -51,7 +51,14 @@ def _made(
     return DTensor(local, described, requires_grad=requires_grad)
 
 
-def zeros(*size: Any, **options: Any) -> DTensor:
+def zeros(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """Return zeros, spread over a mesh.
 
     Parameters
@@ -75,31 +82,77 @@ def zeros(*size: Any, **options: Any) -> DTensor:
     tensor([0., 0.])
     >>> dist.destroy_process_group()
     """
-    return _made(candelabra.zeros, size, False, **options)
+    return _made(candelabra.zeros, size, False, dtype, layout, requires_grad, device_mesh, placements)
 
 
-def ones(*size: Any, **options: Any) -> DTensor:
+def ones(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """Return ones, spread over a mesh; see `zeros`."""
-    return _made(candelabra.ones, size, False, **options)
+    return _made(candelabra.ones, size, False, dtype, layout, requires_grad, device_mesh, placements)
 
 
-def empty(*size: Any, **options: Any) -> DTensor:
+def empty(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """Return a tensor without values, spread over a mesh; see `zeros`."""
-    return _made(candelabra.empty, size, False, **options)
+    return _made(candelabra.empty, size, False, dtype, layout, requires_grad, device_mesh, placements)
 
 
-def full(size: Any, fill_value: Any, **options: Any) -> DTensor:
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """Return a tensor of one value, spread over a mesh; see `zeros`."""
-    return _made(lambda shape, **given: candelabra.full(shape, fill_value, **given), (size,), False, **options)
+    return _made(
+        lambda shape, **given: candelabra.full(shape, fill_value, **given),
+        (size,),
+        False,
+        dtype,
+        layout,
+        requires_grad,
+        device_mesh,
+        placements,
+    )
 
 
-def rand(*size: Any, **options: Any) -> DTensor:
+def rand(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """Return the numbers of `candelabra.rand` of the same seed, spread over a mesh; see `zeros`."""
-    return _made(candelabra.rand, size, True, **options)
+    return _made(candelabra.rand, size, True, dtype, layout, requires_grad, device_mesh, placements)
 
 
-def randn(*size: Any, **options: Any) -> DTensor:
+def randn(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """Return the numbers of `candelabra.randn` of the same seed, spread over a mesh; see
     `zeros`.
     """
-    return _made(candelabra.randn, size, True, **options)
+    return _made(candelabra.randn, size, True, dtype, layout, requires_grad, device_mesh, placements)

@@ -34,7 +34,17 @@ COUNTERPARTS = {
         for folder, names in _DISTRIBUTIONS.items()
         for name in names.split()
     },
+    **dict.fromkeys(
+        (
+            f"distributed.checkpoint.{name}"
+            for name in ("api", "planner", "state_dict_loader", "state_dict_saver", "storage")
+        ),
+        "distributed.checkpoint",
+    ),
     "distributed.distributed_c10d": "distributed",
+    "distributed.optim.utils": "distributed.functional_optimizers",
+    "distributed.tensor.parallel.api": "distributed.tensor.parallel",
+    "distributed.tensor.parallel.style": "distributed.tensor.parallel",
     "nn.utils._named_member_accessor": "nn.utils.named_members",
     "fx._pytree": "fx.flatten_spec",
     "fx._symbolic_trace": "fx.tracing",

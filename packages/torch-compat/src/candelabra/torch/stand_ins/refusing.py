@@ -75,7 +75,7 @@ MODULES: dict[str, tuple[str, str]] = {
         "always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap",
     ),
     "distributed.nn": ("", "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter"),
-    "distributed.optim": ("DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", ""),
+    "distributed.optim": ("DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", "as_functional_optim"),
     "distributed.pipelining": ("ScheduleGPipe SplitPoint", "pipeline"),
     "distributed.rpc": (
         "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import candelabra
 
 _NAME = re.compile(r"step-(\d+)\.candelabra")
+#: What completes a folder of `candelabra.distributed.checkpoint`.
+_INDEX = "index.json"
 
 
 class Checkpoints:
@@ -19,6 +23,9 @@ class Checkpoints:
     Each checkpoint is a file ``step-NUMBER.candelabra``. `candelabra.save` writes a temporary file,
     syncs it and renames it, so a file with this name is always complete. Older files are removed
     only after the new one exists. Only one run at a time may use a folder.
+
+    The checkpoints of sharded models are folders with these names, of
+    `candelabra.distributed.checkpoint`. Their index is written last.
 
     Parameters
     ----------
@@ -81,10 +88,10 @@ class Checkpoints:
         return self.folder / f"step-{step:08d}.candelabra"
 
     def paths(self) -> list[Path]:
-        """Return the paths of all existing checkpoints, oldest first."""
+        """Return the paths of all complete checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
-        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and _is_complete(path)]
         return sorted(found, key=_step)
 
     def latest(self) -> Path | None:
@@ -116,13 +123,25 @@ class Checkpoints:
         value : float, optional
             Monitored value at this step.
         """
+        return self.save_by(lambda path: candelabra.save(state, path), step, value)
+
+    def save_by(self, write: Callable[[Path], object], step: int, value: float | None = None) -> Path:
+        """Let a function write a checkpoint, then remove those that are not to be kept.
+
+        Parameters
+        ----------
+        write : callable
+            Called with the path.
+        step, value
+            As for `save`.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         if value is not None:
             self.values[step] = float(value)
         else:
             self.values.pop(step, None)
         path = self.path(step)
-        candelabra.save(state, path)
+        write(path)
         self._remove_others()
         return path
 
@@ -133,7 +152,7 @@ class Checkpoints:
         kept = {_step(path) for path in paths[-self.keep_last :]} | set(self._ranked()[: self.keep_best])
         for path in paths:
             if _step(path) not in kept:
-                path.unlink(missing_ok=True)
+                _remove(path)
                 self.values.pop(_step(path), None)
 
     def remove_remnants(self) -> None:
@@ -141,6 +160,9 @@ class Checkpoints:
         if self.folder.is_dir():
             for path in self.folder.glob("step-*.candelabra.*.part"):
                 path.unlink(missing_ok=True)
+            for path in self.folder.glob("step-*.candelabra"):
+                if _NAME.fullmatch(path.name) and not _is_complete(path):
+                    _remove(path)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the values of the checkpoints."""
@@ -151,6 +173,19 @@ class Checkpoints:
         self.values = {
             int(step): float(value) for step, value in state["values"].items() if os.path.exists(self.path(int(step)))
         }
+
+
+def _is_complete(path: Path) -> bool:
+    return not path.is_dir() or (path / _INDEX).exists()
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, of which the index goes first: what is left is no checkpoint."""
+    if path.is_dir():
+        (path / _INDEX).unlink(missing_ok=True)
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _step(path: Path) -> int:

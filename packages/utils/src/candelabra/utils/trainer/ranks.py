@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -34,6 +35,14 @@ def on_any_rank(value: bool) -> bool:
     mark = candelabra.tensor([int(value)], device=distributed.group.WORLD.host_or_only_device())
     distributed.all_reduce(mark, distributed.ReduceOp.MAX)
     return bool(mark.item())
+
+
+def is_finite(loss: float, on_all_ranks: bool) -> bool:
+    """Return whether a loss is finite, on all ranks if ranks that go on would wait for those that
+    skip the batch.
+    """
+    own = math.isfinite(loss)
+    return not on_any_rank(not own) if on_all_ranks else own
 
 
 def from_all_ranks(value: Any) -> list[Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from .metrics import Mean
 from .progress import Progress
 from .randomness import random_states
 from .ranks import from_all_ranks, from_first_rank, rank_and_count
+from .sharded_state import is_sharded, load_sharded, save_sharded
 
 if TYPE_CHECKING:
     from .checkpoints import Checkpoints
@@ -22,12 +24,27 @@ VERSION = 1
 
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
-    """Return the state of a trainer; see `Trainer.state_dict`."""
+    """Return the state of a trainer; see `Trainer.state_dict`.
+
+    Raises
+    ------
+    NotImplementedError
+        The model is sharded.
+    """
+    if is_sharded(trainer.model):
+        raise NotImplementedError(
+            "state_dict() holds whole tensors, and the model is sharded: save() and checkpoints= write a folder, to which "
+            "each rank adds its parts"
+        )
+    model = {"model": trainer.model.state_dict(), "optimizer": trainer.optimizer.state_dict()}
+    return {**model, **rest_of(trainer)}
+
+
+def rest_of(trainer: Trainer) -> dict[str, Any]:
+    """Return the state of a trainer without that of the model and the optimizer."""
     return {
         "format": FORMAT,
         "version": VERSION,
-        "model": _whole(trainer.model.state_dict()),
-        "optimizer": trainer.optimizer.state_dict(),
         "scheduler": None if trainer.scheduler is None else trainer.scheduler.state_dict(),
         "scaler": trainer.precision.state_dict(),
         "progress": dataclasses.asdict(trainer.progress),
@@ -45,17 +62,6 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def _whole(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a model's state, which must have no tensors of which each rank has a part."""
-    sharded = next((name for name, value in state.items() if hasattr(value, "__sharded__")), None)
-    if sharded is not None:
-        raise NotImplementedError(
-            f"the Trainer's checkpoints hold whole tensors, and {sharded} is sharded: save such models by "
-            "candelabra.distributed.checkpoint, in a callback"
-        )
-    return state
-
-
 def _place_of(trainer: Trainer) -> dict[str, Any] | None:
     return trainer._place_state if trainer._place is None else trainer._place.state_dict()
 
@@ -71,7 +77,7 @@ def check_finite(trainer: Trainer) -> None:
 
 
 def write_checkpoint(trainer: Trainer, checkpoints: Checkpoints, value: float | None) -> Path:
-    """Write a checkpoint, which rank 0 does for all ranks.
+    """Write a checkpoint, which rank 0 does for all ranks if the model is not sharded.
 
     Parameters
     ----------
@@ -83,18 +89,48 @@ def write_checkpoint(trainer: Trainer, checkpoints: Checkpoints, value: float | 
     Returns
     -------
     Path
-        The file, which is in a folder that all ranks share.
+        The file, which is in a folder that all ranks share. For a sharded model it is a folder, and
+        all ranks write to it.
     """
     step = trainer.progress.step
     if hasattr(trainer.optimizer, "consolidate_state_dict"):
         trainer.optimizer.consolidate_state_dict()
     rank, count = rank_and_count()
-    if count == 1:
+    parts_only = is_sharded(trainer.model)
+    if count == 1 and not parts_only:
         return checkpoints.save(trainer.state_dict(), step, value)
-    of_ranks = from_all_ranks({"random": random_states(), "place": _place_of(trainer)})
+    of_ranks = of_all_ranks(trainer)
     if rank != 0:
+        if parts_only:
+            save_sharded(trainer, None, checkpoints.path(step))
         return checkpoints.path(step)
-    return checkpoints.save({**trainer.state_dict(), "ranks": of_ranks}, step, value)
+    if parts_only:
+        return checkpoints.save_by(
+            lambda path: save_sharded(trainer, {**rest_of(trainer), **of_ranks}, path), step, value
+        )
+    return checkpoints.save({**trainer.state_dict(), **of_ranks}, step, value)
+
+
+def of_all_ranks(trainer: Trainer) -> dict[str, Any]:
+    """Return what differs from rank to rank, of all of them on rank 0. All ranks must call it."""
+    return {"ranks": from_all_ranks({"random": random_states(), "place": _place_of(trainer)})}
+
+
+def save_to(trainer: Trainer, path: Any) -> None:
+    """Write the state of a trainer to a file; that of a sharded model to a folder, by all ranks."""
+    if not is_sharded(trainer.model):
+        candelabra.save(trainer.state_dict(), path)
+        return
+    of_ranks = of_all_ranks(trainer)
+    save_sharded(trainer, {**rest_of(trainer), **of_ranks} if rank_and_count()[0] == 0 else None, path)
+
+
+def load_from(trainer: Trainer, path: Any) -> None:
+    """Restore the state of a trainer from a file, or from a folder."""
+    if isinstance(path, str | os.PathLike) and os.path.isdir(path):
+        set_rest(trainer, load_sharded(trainer, path))
+    else:
+        trainer.load_state_dict(candelabra.load(path, map_location=trainer.device))
 
 
 def newest_checkpoint(checkpoints: Checkpoints) -> Path | None:
@@ -112,16 +148,32 @@ def set_state(trainer: Trainer, state: dict[str, Any]) -> None:
     Raises
     ------
     ValueError
-        If the state is not that of a trainer, or comes from a later version.
+        If the state is not that of a trainer, comes from a later version, or is whole and the model
+        is sharded.
     """
+    _check_format(state)
+    if is_sharded(trainer.model):
+        raise ValueError(
+            "load_state_dict(): the state has whole tensors, and the model is sharded: load it before the model is sharded, "
+            "or by candelabra.distributed.checkpoint.state_dict.set_model_state_dict"
+        )
+    trainer.model.load_state_dict(state["model"])
+    trainer.optimizer.load_state_dict(state["optimizer"])
+    set_rest(trainer, state)
+
+
+def _check_format(state: Any) -> None:
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError("load_state_dict(): this is no state of a Trainer")
     if state["version"] > VERSION:
         raise ValueError(
             f"load_state_dict(): the state is of version {state['version']}, and this Trainer reads up to {VERSION}"
         )
-    trainer.model.load_state_dict(state["model"])
-    trainer.optimizer.load_state_dict(state["optimizer"])
+
+
+def set_rest(trainer: Trainer, state: dict[str, Any]) -> None:
+    """Restore the state of a trainer, but for that of the model and the optimizer."""
+    _check_format(state)
     if trainer.scheduler is not None and state["scheduler"] is not None:
         trainer.scheduler.load_state_dict(state["scheduler"])
     trainer.precision.load_state_dict(state["scaler"])

@@ -27,9 +27,9 @@ from .placement import choose_device, to_device
 from .precision import Precision
 from .progress import Progress
 from .randomness import kept_generators, seed_everything, set_random_states
-from .ranks import on_any_rank
+from .ranks import is_finite, on_any_rank
 from .requirements import needs_value, refuse_closures
-from .state import check_finite, newest_checkpoint, set_state, state_of, write_checkpoint
+from .state import check_finite, load_from, newest_checkpoint, save_to, set_state, state_of, write_checkpoint
 
 
 class Trainer:
@@ -112,8 +112,8 @@ class Trainer:
     contain the model, optimizer, schedule, scaler, callbacks, all generators, and the position in
     the epoch.
 
-    With several ranks, all call :meth:`fit`, with a `DistributedDataParallel` model and a loader
-    with a `DistributedSampler`. Rank 0 writes the checkpoints. Any number of ranks can resume.
+    With several ranks, all call :meth:`fit`, with a `DistributedDataParallel` or sharded model and
+    a loader with a `DistributedSampler`. Any number of ranks can resume.
 
     Examples
     --------
@@ -355,7 +355,7 @@ class Trainer:
             result = self.forward(batch)
         loss = float(result["loss"].item())
         self.progress.batches += 1
-        if self.on_nan != "ignore" and not math.isfinite(loss):
+        if self.on_nan != "ignore" and not is_finite(loss, on_all_ranks=self.on_nan == "skip"):
             if self.on_nan == "raise":
                 raise FloatingPointError(
                     f"the loss of batch {self.progress.batches}, in epoch {self.progress.epoch + 1} after step {self.progress.step}, is {loss}; "
@@ -529,7 +529,7 @@ class Trainer:
     # ---- state
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the full training state, as data that `candelabra.save` accepts."""
+        """Return the state for `candelabra.save`; for sharded models there is :meth:`save`."""
         return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -543,12 +543,12 @@ class Trainer:
         set_state(self, state)
 
     def save(self, path: Any) -> None:
-        """Write the state to a file atomically."""
-        candelabra.save(self.state_dict(), path)
+        """Write the state to a file atomically; of a sharded model to a folder, by all ranks."""
+        save_to(self, path)
 
     def load(self, path: Any) -> None:
-        """Load the state from a file."""
-        self.load_state_dict(candelabra.load(path, map_location=self.device))
+        """Load the state from a file, or from a folder, which any number of ranks can load."""
+        load_from(self, path)
 
     def save_checkpoint(self, again: bool = True) -> Path | None:
         """Write a checkpoint now and return its path.

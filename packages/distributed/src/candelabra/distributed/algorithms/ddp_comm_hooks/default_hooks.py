@@ -6,21 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, dtype
+from candelabra import dtype
 
-from ...collectives.reductions import all_reduce
+from ...data_parallel.averaging import averaged, averaged_in
 from ...data_parallel.grad_bucket import GradBucket
 from ...futures import Future
-from ...groups import world
 from ...process_group import ProcessGroup
-
-
-def _averaged(process_group: ProcessGroup | None, tensor: Tensor) -> Future:
-    group = process_group if process_group is not None else world()
-    tensor.div_(group.size())
-    work = all_reduce(tensor, group=group, async_op=True)
-    assert work is not None
-    return work.get_future().then(lambda done: done.value()[0])
 
 
 def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future:
@@ -36,26 +27,17 @@ def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Fu
     >>> model.register_comm_hook(None, allreduce_hook)
     >>> dist.destroy_process_group()
     """
-    return _averaged(process_group, bucket.buffer())
-
-
-def _compressed(process_group: ProcessGroup | None, bucket: GradBucket, small: dtype) -> Future:
-    buffer = bucket.buffer()
-
-    def decompress(done: Future) -> Tensor:
-        return buffer.copy_(done.value())
-
-    return _averaged(process_group, buffer.to(small)).then(decompress)
+    return averaged(process_group, bucket.buffer())
 
 
 def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future:
     """Average the gradients in float16, which halves what is sent."""
-    return _compressed(process_group, bucket, candelabra.float16)
+    return averaged_in(candelabra.float16, process_group, bucket)
 
 
 def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future:
     """Average the gradients in bfloat16, which halves what is sent."""
-    return _compressed(process_group, bucket, candelabra.bfloat16)
+    return averaged_in(candelabra.bfloat16, process_group, bucket)
 
 
 def fp16_compress_wrapper(hook: Callable[[Any, GradBucket], Future]) -> Callable[[Any, GradBucket], Future]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
+from ...data_parallel.averaging import averaged
 from ...data_parallel.grad_bucket import GradBucket
 from ...futures import Future
 from ...groups import new_subgroups
 from ...process_group import ProcessGroup
-from .default_hooks import _averaged
 
 __all__ = ["PostLocalSGDState", "post_localSGD_hook"]
 
@@ -72,11 +72,11 @@ def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future:
     """
     if state.iter < state.start_localSGD_iter:
         state.maybe_increase_iter(bucket)
-        return _averaged(state.process_group, bucket.buffer())
+        return averaged(state.process_group, bucket.buffer())
     if not state.post_local_gradient_allreduce:
         future = Future()
         future.set_result(bucket.buffer())
         return future
     if state.subgroup is None:
         state.subgroup, _ = new_subgroups()
-    return _averaged(state.subgroup, bucket.buffer())
+    return averaged(state.subgroup, bucket.buffer())

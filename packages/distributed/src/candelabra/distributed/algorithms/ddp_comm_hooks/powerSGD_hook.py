@@ -11,11 +11,11 @@ import candelabra
 from candelabra import Tensor
 
 from ...collectives.reductions import all_reduce
+from ...data_parallel.averaging import averaged
 from ...data_parallel.grad_bucket import GradBucket
 from ...futures import Future
 from ...groups import world
 from ...process_group import ProcessGroup
-from .default_hooks import _averaged
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
@@ -240,7 +240,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:
     buffer = bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
-        return _averaged(state.process_group, buffer)
+        return averaged(state.process_group, buffer)
     index = bucket.index()
     before = _with_error(state, index, buffer)
     shapes: dict[tuple[int, ...], list[Tensor]] = {}
@@ -282,7 +282,7 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:
     buffer = bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
-        return _averaged(state.process_group, buffer)
+        return averaged(state.process_group, buffer)
     index, length = bucket.index(), buffer.numel()
     before = _with_error(state, index, buffer)
     side = math.ceil(math.sqrt(length))

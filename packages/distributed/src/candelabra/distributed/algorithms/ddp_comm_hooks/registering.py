@@ -7,7 +7,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import debugging_hooks, default_hooks
+from . import debugging_hooks, default_hooks, quantization_hooks
 from . import powerSGD_hook as power_sgd
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class DDPCommHookType(Enum):
     ALLREDUCE = _Registers(default_hooks.allreduce_hook)
     FP16_COMPRESS = _Registers(default_hooks.fp16_compress_hook)
     BF16_COMPRESS = _Registers(default_hooks.bf16_compress_hook)
+    QUANTIZE_PER_TENSOR = _Registers(quantization_hooks.quantization_pertensor_hook)
+    QUANTIZE_PER_CHANNEL = _Registers(quantization_hooks.quantization_perchannel_hook)
     POWER_SGD = _Registers(power_sgd.powerSGD_hook, partial(power_sgd.PowerSGDState, matrix_approximation_rank=1))
     POWER_SGD_RANK2 = _Registers(power_sgd.powerSGD_hook, partial(power_sgd.PowerSGDState, matrix_approximation_rank=2))
     BATCHED_POWER_SGD = _Registers(
