@@ -272,6 +272,12 @@ def dev(session: nox.Session) -> None:
     session.log(f"ready: {environment}/bin/python")
 
 
+@nox.session(name="new-operator", venv_backend="none")
+def new_operator(session: nox.Session) -> None:
+    """Add an operator, which computes a copy until you write what it computes: ``-- NAME FAMILY``."""
+    session.run(sys.executable, str(ROOT / "tools" / "new_operator.py"), *session.posargs, external=True)
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """Build the packages for this processor and train a convolutional net on handwritten digits."""
@@ -719,14 +725,16 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the documentation into docs/_build/. The tutorials run."""
+    """Build the documentation into docs/_build/, and check its size. The tutorials run."""
     install(session, ALL, *DOCS_NEEDS)
     for page in ("coverage", "kernel_contract", "gradients"):
         session.run("python", str(ROOT / "tools" / f"make_{page}.py"))
+    site, read = ROOT / "docs" / "_build", Path(session.create_tmp()) / "doctrees"
     session.run(
-        "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),
-        str(ROOT / "docs" / "_build"), *session.posargs,
+        "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", "-d", str(read),
+        str(ROOT / "docs"), str(site), *session.posargs,
     )  # fmt: skip
+    session.run("python", str(ROOT / "tools" / "slim_pages.py"), str(site))
 
 
 def gpu_sources() -> str:

@@ -9,7 +9,7 @@ from ..elementwise.elementwise import as_it_was
 from ..movement.broadcasting import broadcast_shape
 from ..movement.views import reshape, wrap_dim
 from ..reduction.scan import cummax
-from ..registration import decomposes, fallback, function
+from ..registration import decomposes, fallback, function, name_as
 from ..transformed import all_values, any_holds
 
 TYPE_CHECKING = False
@@ -242,8 +242,9 @@ def _reduce_spelling(operator: Any, in_place: bool) -> Any:
     return respelled
 
 
-OPERATORS["scatter"].fallback = _reduce_spelling(OPERATORS["scatter"], False)
-OPERATORS["scatter"].inplace.fallback = _reduce_spelling(OPERATORS["scatter"].inplace, True)
+for _operator in (OPERATORS["scatter"], OPERATORS["scatter"].inplace):
+    _operator.fallback = _reduce_spelling(_operator, _operator is not OPERATORS["scatter"])
+    name_as(_operator.fallback, _operator.name)
 
 
 @decomposes("scatter_reduce")
@@ -530,7 +531,12 @@ def triu_indices(
 
 def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, device: Device, upper: bool) -> Tensor:
     kind = dtype if dtype is _C.int32 else _C.int64
-    positions = OPERATORS["_tril_triu_indices"](row, col, offset, upper, dtype=kind, device=device)
+    operator = OPERATORS["_tril_triu_indices"]
+    try:
+        positions = operator(row, col, offset, upper, dtype=kind, device=device)
+    except TypeError as error:
+        name = "triu_indices" if upper else "tril_indices"
+        raise TypeError(str(error).replace(operator.name, name)) from None
     return positions if dtype is None or dtype is kind else positions.to(dtype)
 
 
