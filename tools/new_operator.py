@@ -136,7 +136,7 @@ def left(name: str, written: list[Path], root: Path) -> list[str]:
         "- describe it in the row, with another example; CONTRIBUTING.md lists what a row can state",
         "- add a kernel to packages/backend-cpu/src/kernels or a derivative, if that is faster",
         "- run `python tools/make_stubs.py`, then",
-        f'  python -m pytest packages/backend-cpu/tests packages/autograd/tests -k "{name}"',
+        f"  `nox -s tests-tensor-core tests-autograd -- -k {name}`",
         f"- say what it is in {CHANGELOG}",
         *(
             f"- {path.relative_to(root)} has more than {MOST_LINES} lines now: give some of its rows a family of their own"
