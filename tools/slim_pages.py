@@ -1,8 +1,8 @@
 """Keeps the site small, and says how large it is: ``python tools/slim_pages.py FOLDER``.
 
 Furo repeats its icons in each page, which would be a third of the site. `write_icons` puts them
-into one script, which docs/templates/partials/icons.html loads, and `unindent` removes the
-indentation of the theme's templates.
+into one script, which docs/templates/partials/icons.html loads. `link_colors` puts the colors that
+each page has into one file, and `unindent` removes the indentation of the theme's templates.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ LIMIT = 28_000_000
 BLOCK = 4096
 #: Text whose spaces are shown, and scripts.
 _KEPT = re.compile(r"(<(?:pre|script|style|textarea)\b.*?</(?:pre|script|style|textarea)>)", re.S)
+#: The colors in the head of a page, after the place that its links start from.
+_COLORS = re.compile(
+    r'data-content_root="(?P<root>[./]*)".*?(?P<style><style>(?P<colors>\s*body \{\s*--color-code.*?)</style>)', re.S
+)
 _INDENTATION = re.compile(r"\s*\n\s*")
 
 
@@ -36,12 +40,22 @@ def unindent(page: str) -> str:
     return "".join(part if number % 2 else _INDENTATION.sub("\n", part) for number, part in enumerate(parts))
 
 
+def link_colors(page: str, static: Path) -> str:
+    """Return a page that links to the theme's colors, which are written to a file."""
+    found = _COLORS.search(page)
+    if found is None:
+        return page
+    (static / "colors.css").write_text(_INDENTATION.sub("\n", found["colors"]).strip() + "\n", encoding="utf-8")
+    link = f'<link rel="stylesheet" href="{found["root"]}_static/colors.css">'
+    return page[: found.start("style")] + link + page[found.end("style") :]
+
+
 def finish(theme: Path, folder: Path) -> None:
     """Make the pages of a site smaller, once Sphinx has written them."""
     write_icons(theme, folder / "_static")
     for path in folder.rglob("*.html"):
         page = path.read_text(encoding="utf-8")
-        if (smaller := unindent(page)) != page:
+        if (smaller := unindent(link_colors(page, folder / "_static"))) != page:
             path.write_text(smaller, encoding="utf-8")
 
 

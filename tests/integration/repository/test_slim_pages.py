@@ -41,6 +41,16 @@ def test_finish_writes_the_icons_once(tmp_path):
     assert (site / "index.html").read_text() == "<body>\n<p>text</p>\n</body>"
 
 
+def test_colors_are_in_one_file(tmp_path):
+    head = '<html data-content_root="../">\n<head>{}</head>\n<body>\n</body>\n</html>'
+    style = "<style>\n  body {\n    --color-code-background: #fff;\n  \n  }\n</style>"
+    link = '<link rel="stylesheet" href="../_static/colors.css">'
+    assert slim_pages.link_colors(head.format(style), tmp_path) == head.format(link)
+    assert (tmp_path / "colors.css").read_text() == "body {\n--color-code-background: #fff;\n}\n"
+    other = head.format("<style>\np { color: red }\n</style>")
+    assert slim_pages.link_colors(other, tmp_path) == other
+
+
 def test_the_size_counts_blocks_and_has_a_limit(tmp_path):
     (tmp_path / "reference").mkdir()
     (tmp_path / "reference" / "a.html").write_bytes(b"x" * 4097)
