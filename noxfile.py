@@ -557,7 +557,8 @@ def released_environment(session: nox.Session, package: str, resolution: str, ke
     stems = {other: distribution(other).replace("-", "_") for other in others}
     missing = [other for other in others if not any(kept.glob(f"{stems[other]}-[0-9]*.whl"))]
     wheels = build(session, [package, *missing])
-    environment = Path(session.create_tmp()).resolve() / f"{package}-{resolution}"
+    temporary = Path(session.create_tmp()).resolve()
+    environment = temporary / f"{package}-{resolution}"
     shutil.rmtree(environment, ignore_errors=True)
     session.run("uv", "venv", "-q", str(environment))
     python = str(environment / "bin" / "python")
@@ -568,9 +569,9 @@ def released_environment(session: nox.Session, package: str, resolution: str, ke
         *installer, "--no-index", "--find-links", str(kept), "--resolution", resolution, *wheels,
         *(distribution(other) for other in others if other not in missing),
     )  # fmt: skip
-    session.chdir(session.create_tmp())
     pytest = ["-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", str(PACKAGES / package / "tests")]
-    session.run(python, *pytest, external=True)
+    with session.chdir(temporary):
+        session.run(python, *pytest, external=True)
 
 
 @nox.session
@@ -729,7 +730,7 @@ def docs(session: nox.Session) -> None:
     install(session, ALL, *DOCS_NEEDS)
     for page in ("coverage", "kernel_contract", "gradients"):
         session.run("python", str(ROOT / "tools" / f"make_{page}.py"))
-    site, read = ROOT / "docs" / "_build", Path(session.create_tmp()) / "doctrees"
+    site, read = ROOT / "docs" / "_build", Path(session.create_tmp()).resolve() / "doctrees"
     session.run(
         "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", "-d", str(read),
         str(ROOT / "docs"), str(site), *session.posargs,
