@@ -274,7 +274,7 @@ def dev(session: nox.Session) -> None:
 
 @nox.session(name="new-operator", venv_backend="none")
 def new_operator(session: nox.Session) -> None:
-    """Add an operator, which computes a copy until you write what it computes: ``-- NAME FAMILY``."""
+    """Add an operator: ``-- NAME FAMILY``. It copies a tensor until you change what it computes."""
     session.run(sys.executable, str(ROOT / "tools" / "new_operator.py"), *session.posargs, external=True)
 
 

@@ -38,17 +38,19 @@ def decomposes(name: str) -> Callable[[Function], Function]:
     return register
 
 
-def name_as(implementation: Any, name: str) -> None:
-    """Let Python's messages about arguments name a function as callers know it.
+def name_as(implementation: Function, name: str) -> Function:
+    """Return a function that Python's messages about arguments name as callers know it.
 
     They have its qualified name, which for a function inside another one, or beside an operator, is
     not what was called.
     """
-    while implementation is not None:
-        known = getattr(implementation, "__qualname__", name)
+    inner: Any = implementation
+    while inner is not None:
+        known = getattr(inner, "__qualname__", name)
         if "<locals>" in known or (known.startswith("_") and not known.startswith("__")):
-            implementation.__name__ = implementation.__qualname__ = name
-        implementation = getattr(implementation, "__wrapped__", None)
+            inner.__name__ = inner.__qualname__ = name
+        inner = getattr(inner, "__wrapped__", None)
+    return implementation
 
 
 def fallback(*names: str) -> Callable[[Function], Function]:
