@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,11 @@ def public(module: Any) -> dict[str, Any]:
 
 
 def summary(target: Any) -> str:
-    """Return the first sentence of a docstring, on one line."""
-    text = inspect.cleandoc(target.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    """Return the first sentence of a docstring, on one line, after a signature if it has one."""
+    paragraphs = inspect.cleandoc(target.__doc__ or "").split("\n\n")
+    if len(paragraphs) > 1 and re.fullmatch(r"\w+\(.*\)", paragraphs[0]):
+        paragraphs = paragraphs[1:]
+    text = paragraphs[0].replace("\n", " ")
     return text.split(". ")[0].rstrip(".") + "." if text else ""
 
 
