@@ -272,6 +272,12 @@ def dev(session: nox.Session) -> None:
     session.log(f"ready: {environment}/bin/python")
 
 
+@nox.session(name="new-operator", venv_backend="none")
+def new_operator(session: nox.Session) -> None:
+    """Add an operator: ``-- NAME FAMILY``. It copies a tensor until you change what it computes."""
+    session.run(sys.executable, str(ROOT / "tools" / "new_operator.py"), *session.posargs, external=True)
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """Build the packages for this processor and train a convolutional net on handwritten digits."""
@@ -552,7 +558,8 @@ def released_environment(session: nox.Session, package: str, resolution: str, ke
     stems = {other: distribution(other).replace("-", "_") for other in others}
     missing = [other for other in others if not any(kept.glob(f"{stems[other]}-[0-9]*.whl"))]
     wheels = build(session, [package, *missing])
-    environment = Path(session.create_tmp()).resolve() / f"{package}-{resolution}"
+    temporary = Path(session.create_tmp()).resolve()
+    environment = temporary / f"{package}-{resolution}"
     shutil.rmtree(environment, ignore_errors=True)
     session.run("uv", "venv", "-q", str(environment))
     python = str(environment / "bin" / "python")
@@ -563,9 +570,9 @@ def released_environment(session: nox.Session, package: str, resolution: str, ke
         *installer, "--no-index", "--find-links", str(kept), "--resolution", resolution, *wheels,
         *(distribution(other) for other in others if other not in missing),
     )  # fmt: skip
-    session.chdir(session.create_tmp())
     pytest = ["-m", "pytest", "-q", "--timeout=600", "-p", "no:cacheprovider", str(PACKAGES / package / "tests")]
-    session.run(python, *pytest, external=True)
+    with session.chdir(temporary):
+        session.run(python, *pytest, external=True)
 
 
 @nox.session
@@ -786,14 +793,16 @@ def kills(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the documentation into docs/_build/. The tutorials run."""
+    """Build the documentation into docs/_build/, and check its size. The tutorials run."""
     install(session, ALL, *DOCS_NEEDS)
     for page in ("coverage", "kernel_contract", "gradients"):
         session.run("python", str(ROOT / "tools" / f"make_{page}.py"))
+    site, read = ROOT / "docs" / "_build", Path(session.create_tmp()).resolve() / "doctrees"
     session.run(
-        "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", str(ROOT / "docs"),
-        str(ROOT / "docs" / "_build"), *session.posargs,
+        "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-j", "2", "-d", str(read),
+        str(ROOT / "docs"), str(site), *session.posargs,
     )  # fmt: skip
+    session.run("python", str(ROOT / "tools" / "slim_pages.py"), str(site))
 
 
 def gpu_sources() -> str:

@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 
+import furo
 import module_pages
 import operator_pages
+import slim_pages
 
 project = "Candelabra"
 author = copyright = "The Candelabra developers"
@@ -14,9 +17,10 @@ extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinxcontrib.mermaid", "sphinx_design",
     "sphinx_copybutton", "sphinx_remove_toctrees",
 ]  # fmt: skip
-exclude_patterns = ["_build", "jupyter_execute", "*.template.md"]
+exclude_patterns = ["_build", "jupyter_execute", "templates", "*.template.md"]
 
 html_theme = "furo"
+templates_path = ["templates"]
 html_title = "Candelabra"
 # The sources are in the repository: copies of them would be a third of the site.
 html_copy_source = False
@@ -48,3 +52,13 @@ autodoc_default_options = {"show-inheritance": True}
 reference = Path(__file__).parent / "reference"
 operator_pages.write(reference)
 module_pages.write(reference / "modules")
+
+
+def setup(app: Any) -> None:
+    """Make the pages smaller at the end of a build that had no error."""
+
+    def finish(app: Any, error: Exception | None) -> None:
+        if error is None:
+            slim_pages.finish(furo.THEME_PATH, Path(app.outdir))
+
+    app.connect("build-finished", finish)

@@ -120,7 +120,7 @@ def find_filter(steps: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", type=int, default=100, help="of the optimizer")
     options = parser.parse_args()
     check()

@@ -146,7 +146,7 @@ def find_sources(size: int, steps: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", type=int, default=200, help="places of the rod")
     parser.add_argument("--steps", type=int, default=200, help="of the optimizer")
     options = parser.parse_args()

@@ -47,10 +47,10 @@ def main() -> None:
         optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        assert norm.full_tensor().isfinite()
         optimizer.step()
         if dist.get_rank() == 0 and step % 10 == 9:
             print(f"step {step + 1}: loss {loss.item():.3f}")
-    assert norm.full_tensor().isfinite()
     kept = sum(each.to_local().numel() for each in model.parameters())
     print(
         f"rank {dist.get_rank()} keeps {kept} of {sum(each.numel() for each in model.parameters())} parameters\n",

@@ -1,8 +1,9 @@
 """Finish wheels for publication: ``python tools/finish_wheels.py WHEEL...``.
 
-Each gets a bill of materials, ``*.dist-info/sboms/NAME.cdx.json`` (CycloneDX, PEP 770), and is
-written again so that the same content gives the same bits: files in order, with one date and one
-mode. The date is ``SOURCE_DATE_EPOCH``, or that of the last commit. Needs cyclonedx-python-lib.
+Each gets a bill of materials, ``*.dist-info/sboms/NAME.cdx.json`` (CycloneDX, PEP 770), and names
+all its licence files in METADATA. It is written again so that the same content gives the same bits:
+files in order, with one date and one mode. The date is ``SOURCE_DATE_EPOCH``, or that of the last
+commit. Needs cyclonedx-python-lib.
 """
 
 from __future__ import annotations
@@ -111,6 +112,18 @@ def bill(metadata: str, bundled: list[str], stem: str) -> str:
     return JsonV1Dot6(bom).output_as_string(indent=1) + "\n"
 
 
+def with_licenses(metadata: str, paths: list[str]) -> str:
+    """Return METADATA that names all licence files of the wheel (PEP 639), those of libraries too
+    that the build found.
+    """
+    head, blank, text = metadata.partition("\n\n")
+    lines = head.split("\n")
+    named = [f"License-File: {path}" for path in paths]
+    last = max((place for place, line in enumerate(lines) if line.startswith("License-")), default=len(lines) - 1)
+    lines[last + 1 : last + 1] = [line for line in named if line not in lines]
+    return "\n".join(lines) + blank + text
+
+
 def record_line(name: str, content: bytes) -> str:
     """Return the line of RECORD of a file."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -125,7 +138,10 @@ def finish(wheel: Path) -> str:
     (folder,) = {name.split("/")[0] for name in contents if name.split("/")[0].endswith(".dist-info")}
     name = folder.partition("-")[0]
     bundled = contents.get(f"{folder}/sboms/bundled.txt", b"").decode().splitlines()
-    metadata = contents[f"{folder}/METADATA"].decode()
+    beginning = f"{folder}/licenses/"
+    licenses = sorted(path.removeprefix(beginning) for path in contents if path.startswith(beginning))
+    metadata = with_licenses(contents[f"{folder}/METADATA"].decode(), licenses)
+    contents[f"{folder}/METADATA"] = metadata.encode()
     contents[f"{folder}/sboms/{name}.cdx.json"] = bill(metadata, bundled, wheel.stem).encode()
     record = f"{folder}/RECORD"
     del contents[record]

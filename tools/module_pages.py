@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
 #: Which modules have pages, by what a reader looks for.
 MODULES = {
     "The core": [
-        "candelabra.library", "candelabra.serialization", "candelabra.safetensors", "candelabra.overrides",
+        "candelabra", "candelabra.library", "candelabra.serialization", "candelabra.safetensors", "candelabra.overrides",
         "candelabra.python_dispatch", "candelabra.fake_tensor", "candelabra.backends", "candelabra.accelerator",
     ],
     "Gradients": [
@@ -28,8 +29,9 @@ MODULES = {
     ],
     "Optimizers": ["candelabra.optim", "candelabra.optim.lr_scheduler", "candelabra.optim.swa_utils"],
     "Data, training and tools": [
-        "candelabra.utils.data", "candelabra.utils.benchmark", "candelabra.utils.cpp_extension", "candelabra.utils.tensorboard",
-        "candelabra.utils.collect_env",
+        "candelabra.utils.data", "candelabra.utils.trainer", "candelabra.utils.summaries", "candelabra.utils.flop_counter",
+        "candelabra.utils.frames", "candelabra.utils.benchmark", "candelabra.utils.cpp_extension", "candelabra.utils.tensorboard",
+        "candelabra.utils.collect_env", "candelabra.hub",
     ],
     "Compiling and files": ["candelabra.compiler", "candelabra.export", "candelabra.onnx", "candelabra.jit", "candelabra.fx"],
     "Probability": [
@@ -40,6 +42,12 @@ MODULES = {
         "candelabra.distributed.checkpoint", "candelabra.distributed.tensor",
     ],
 }  # fmt: skip
+#: What the module `candelabra` has besides operators and what other modules show. PyTorch's old
+#: constructors and typed storages are left out, and `Tensor` is among the operators.
+TYPES = [
+    "AcceleratorError", "BackendError", "BackendVersionError", "Generator", "OutOfMemoryError", "Size", "UntypedStorage", "device",
+    "dtype", "finfo", "iinfo", "layout", "memory_format",
+]  # fmt: skip
 
 
 def public(module: Any) -> dict[str, Any]:
@@ -47,6 +55,8 @@ def public(module: Any) -> dict[str, Any]:
 
     Operators and constants are left out, and so are names of other packages.
     """
+    if module.__name__ == "candelabra":
+        return {name: getattr(module, name) for name in TYPES}
     names = getattr(module, "__all__", None)
     # A module that does not say what it shows has what its package defines.
     homes = "candelabra" if names else ".".join(module.__name__.split(".")[:2])
@@ -60,8 +70,11 @@ def public(module: Any) -> dict[str, Any]:
 
 
 def summary(target: Any) -> str:
-    """Return the first sentence of a docstring, on one line."""
-    text = inspect.cleandoc(target.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    """Return the first sentence of a docstring, on one line, after a signature if it has one."""
+    paragraphs = inspect.cleandoc(target.__doc__ or "").split("\n\n")
+    if len(paragraphs) > 1 and re.fullmatch(r"\w+\(.*\)", paragraphs[0]):
+        paragraphs = paragraphs[1:]
+    text = paragraphs[0].replace("\n", " ")
     return text.split(". ")[0].rstrip(".") + "." if text else ""
 
 
@@ -87,7 +100,10 @@ def module_page(name: str, classes: dict[str, Any], functions: dict[str, Any]) -
 
 def class_page(name: str, item: str) -> str:
     """Return the page of a class."""
-    return "\n".join([*heading(item), f"Of :doc:`{name}`.", "", f".. autoclass:: {name}.{item}", "   :members:", ""])
+    lines = [*heading(item), f"Of :doc:`{name}`.", "", f".. autoclass:: {name}.{item}", "   :members:"]
+    if item == "device":  # docstrings that say `type` mean Python's, not this attribute
+        lines.append("   :exclude-members: type")
+    return "\n".join([*lines, ""])
 
 
 def index_page() -> str:

@@ -12,6 +12,7 @@ import functools
 import importlib
 import inspect
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,31 @@ def family_page(family: str, entries: list[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tensor_page(entries: Iterable[Entry]) -> str:
+    """The page of the class Tensor: its attributes, and its methods with links to their pages."""
+    methods = {}
+    for entry in entries:
+        names = [entry.name.removeprefix("candelabra."), *entry.others]
+        if entry.is_operator and entry.target.inplace is not None and not entry.target.tags & HIDDEN:
+            names.append(f"Tensor.{entry.target.inplace.name}")
+        if mine := sorted({name.removeprefix("Tensor.") for name in names if name.startswith("Tensor.")}):
+            links = ", ".join(f":py:func:`{name} <{entry.name}>`" for name in mine)
+            methods[mine[0]] = (links, summary(entry.target))
+    tensor = candelabra.Tensor
+    statics = {name: inspect.getattr_static(tensor, name) for name in dir(tensor) if not name.startswith("_")}
+    attributes = {name: target for name, target in statics.items() if inspect.isdatadescriptor(target)}
+    lines = ["candelabra.Tensor", "=" * 17, "", ".. py:class:: candelabra.Tensor", "", f"   {tensor.__doc__}", ""]
+    for title, rows in {
+        "Attributes": [(f"``{name}``", summary(target)) for name, target in attributes.items()],
+        "Methods": [methods[name] for name in sorted(methods)],
+    }.items():
+        lines += [title, "-" * len(title), "", ".. list-table::", "   :widths: 35 65", ""]
+        for left, right in rows:
+            lines += [f"   * - {left}", f"     - {right}"]
+        lines.append("")
+    return "\n".join(lines)
+
+
 def by_subject(families: dict[str, list[Entry]]) -> dict[str, list[str]]:
     """Return the families of each subject, in the order of the index."""
     found: dict[str, list[str]] = {}
@@ -294,7 +320,10 @@ def by_subject(families: dict[str, list[Entry]]) -> dict[str, list[str]]:
 def index_page(families: dict[str, list[Entry]]) -> str:
     """All families, by subject."""
     title = "Operators and functions"
-    lines = [title, "=" * len(title), "", f"{sum(map(len, families.values()))} of them, each with a page.", ""]
+    count = sum(map(len, families.values()))
+    text = f"{count} of them, each with a page. :doc:`candelabra.Tensor` lists those that are methods."
+    lines = [title, "=" * len(title), "", text, ""]
+    lines += [".. toctree::", "   :hidden:", "", "   candelabra.Tensor", ""]
     for subject, names in by_subject(families).items():
         lines += [subject, "-" * len(subject), "", ".. list-table::", "   :widths: 25 75", ""]
         for family in names:
@@ -326,6 +355,7 @@ def write(folder: Path) -> int:
         pages[f"{entry.name}.rst"] = page(entry)
     for family, members in families.items():
         pages[f"{file_name(family)}.rst"] = family_page(family, members)
+    pages["candelabra.Tensor.rst"] = tensor_page(entries.values())
     pages["index.rst"] = index_page(families)
     for old in folder.glob("*.rst"):
         if old.name not in pages:

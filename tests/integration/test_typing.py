@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = Path(__file__).parent / "typed_program.py"
+#: All but the one for Numba, whose decorators change signatures.
 EXAMPLES = (
     "digits",
     "text_model",
@@ -23,6 +24,11 @@ EXAMPLES = (
     "hogwild",
     "train_digits_trainer",
     "cart_pole",
+    "train_distributed",
+    "train_sharded",
+    "train_ray",
+    "extensions_cython",
+    "extensions_scipy",
 )
 
 

@@ -188,6 +188,17 @@ def test_finished_wheels_have_a_bill_of_materials_and_the_same_bits(wheel, monke
     assert modes["some/__init__.py"] == 0o644
 
 
+def test_finished_wheels_name_all_licence_files():
+    pytest.importorskip("cyclonedx")
+    sys.path.insert(0, str(ROOT / "tools"))
+    import finish_wheels
+
+    metadata = "Name: some\nLicense-Expression: MIT\nLicense-File: LICENSE\nAuthor: A\n\nLicense-File: text\n"
+    named = finish_wheels.with_licenses(metadata, ["LICENSE", "LICENSE.mkl.txt"])
+    assert named == metadata.replace("LICENSE\nAuthor", "LICENSE\nLicense-File: LICENSE.mkl.txt\nAuthor")
+    assert finish_wheels.with_licenses(named, ["LICENSE", "LICENSE.mkl.txt"]) == named
+
+
 def test_platform_tags():
     sys.path.insert(0, str(ROOT / "tools"))
     import wheel_tags

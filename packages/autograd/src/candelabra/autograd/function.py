@@ -42,6 +42,10 @@ class FunctionNode(MultiNode):
     for_forward: tuple[Tensor | None, ...] | None
     dirty: tuple[Tensor, ...]
     non_differentiable: tuple[Tensor, ...]
+    if TYPE_CHECKING:  # what a function keeps for its backward
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __init__(self) -> None:
         self._hooks = None
@@ -591,5 +595,6 @@ class InplaceFunction(Function):
 
 
 #: PyTorch's names. Here one class is both the context of a function's methods and its node.
-FunctionCtx = BackwardCFunction = FunctionNode
+FunctionCtx = FunctionNode
+BackwardCFunction = FunctionNode
 FunctionMeta = _Meta

@@ -37,7 +37,7 @@ operator(
 # dtype and device of the result are given.
 operator(
     "_to_copy(Tensor self, *, dtype? dtype=None, device? device=None, bool non_blocking=False, memory_format? memory_format=None) -> Tensor",
-    shape="_to_copy", tags=HIDDEN | CORE | NO_OUT,
+    shape="_to_copy", title="to", tags=HIDDEN | CORE | NO_OUT,
     linear=("self",), batching="copied",
     doc=document(
         "Copy a tensor to a dtype and device.",

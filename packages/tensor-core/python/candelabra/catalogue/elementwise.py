@@ -481,7 +481,7 @@ operator(
     doc=_activation("mish(X)", "Compute ``x * tanh(softplus(x))`` (Misra 2019).", "[0.0, 1.0]", "tensor([0.0000, 0.8651])"),
 )  # fmt: skip
 operator(
-    "log_sigmoid(Tensor self) -> Tensor", shape="activation", tags=HIDDEN | COMPOSITE,
+    "log_sigmoid(Tensor self) -> Tensor", shape="activation", title="logsigmoid", tags=HIDDEN | COMPOSITE,
     sees=_SEES_ACTIVATION,
     doc=_activation(
         "log_sigmoid(X)", "Compute the logarithm of the logistic function, finite for all finite x.", "[0.0, -1000.0]",

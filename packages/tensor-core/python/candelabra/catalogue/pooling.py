@@ -39,7 +39,7 @@ operator(
 # Where no gradient is wanted, nor the positions.
 operator(
     "max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
-    shape="max_pool_values", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
+    shape="max_pool_values", title="max_pool", tags=HIDDEN | COMPOSITE | NONDIFFERENTIABLE | NO_OUT,
     batching="folded",
     sees=_SEES_POOLING,
     doc=document(

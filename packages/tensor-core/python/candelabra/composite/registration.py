@@ -38,6 +38,21 @@ def decomposes(name: str) -> Callable[[Function], Function]:
     return register
 
 
+def name_as(implementation: Function, name: str) -> Function:
+    """Return a function that Python's messages about arguments name as callers know it.
+
+    They have its qualified name, which for a function inside another one, or beside an operator, is
+    not what was called.
+    """
+    inner: Any = implementation
+    while inner is not None:
+        known = getattr(inner, "__qualname__", name)
+        if "<locals>" in known or (known.startswith("_") and not known.startswith("__")):
+            inner.__name__ = inner.__qualname__ = name
+        inner = getattr(inner, "__wrapped__", None)
+    return implementation
+
+
 def fallback(*names: str) -> Callable[[Function], Function]:
     """Decorate the fallback of the operators `names`, for calls that do not fit their schema.
 
@@ -48,6 +63,8 @@ def fallback(*names: str) -> Callable[[Function], Function]:
     def register(other_spellings: Function) -> Function:
         for name in names:
             OPERATORS[name].fallback = other_spellings
+        if len(names) == 1:
+            name_as(other_spellings, names[0])
         return other_spellings
 
     return register
@@ -90,6 +107,7 @@ def function(
     def register(implementation: Function) -> Function:
         if out:
             _C.declare_out_rule(name or implementation.__name__, out)
+        name_as(implementation, name or implementation.__name__)
         for public in (name or implementation.__name__, *aliases):
             if package:
                 FUNCTIONS[public] = implementation
@@ -199,6 +217,10 @@ def overridable_property(attribute: property) -> property:
     return made
 
 
+#: Stands for an argument that is not given, which is another mistake than None.
+_ABSENT = object()
+
+
 def _checker(name: str, implementation: Callable[..., Any], method: bool) -> Callable[..., None] | None:
     """Return the function that looks for an argument that is not a tensor, if any has to be one."""
     inner = implementation
@@ -220,8 +242,10 @@ def _checker(name: str, implementation: Callable[..., Any], method: bool) -> Cal
         if several and arguments:
             _check_elements(name, arguments[0] if len(arguments) == 1 and _is_sequence(arguments[0]) else arguments)
         for parameter, position in tensors.items():
-            given = arguments[position] if position < min(positional, len(arguments)) else keywords.get(parameter)
-            if given is not None and not isinstance(given, _C.Tensor):
+            given = (
+                arguments[position] if position < min(positional, len(arguments)) else keywords.get(parameter, _ABSENT)
+            )
+            if given is not _ABSENT and not isinstance(given, _C.Tensor):
                 raise TypeError(
                     f"{name}(): argument '{parameter}' (position {position + (not method)}) must be Tensor, "
                     f"not {type(given).__name__}"

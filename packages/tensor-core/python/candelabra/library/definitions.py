@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from typing import Any
+from typing import Any, overload
 
 from candelabra import _C, assembly
 from candelabra.assembly import OperatorNamespace
@@ -461,6 +461,16 @@ def definition_of(op: Any) -> CustomOpDef:
     return found
 
 
+@overload
+def custom_op(
+    name: str, fn: None = None, /, *, mutates_args: str | Iterable[str], device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+) -> Callable[[Kernel], CustomOpDef]: ...  # fmt: skip
+@overload
+def custom_op(
+    name: str, fn: Kernel, /, *, mutates_args: str | Iterable[str], device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+) -> CustomOpDef: ...  # fmt: skip
 def custom_op(
     name: str,
     fn: Kernel | None = None,

@@ -9,7 +9,7 @@ from ..elementwise.elementwise import as_it_was
 from ..movement.broadcasting import broadcast_shape
 from ..movement.views import reshape, wrap_dim
 from ..reduction.scan import cummax
-from ..registration import decomposes, fallback, function
+from ..registration import decomposes, fallback, function, name_as
 from ..transformed import all_values, any_holds
 
 TYPE_CHECKING = False
@@ -232,18 +232,17 @@ def _reduce_spelling(operator: Any, in_place: bool) -> Any:
         if not isinstance(source, _C.Tensor):
             source = OPERATORS["fill_"](OPERATORS["empty"](index.shape, dtype=self.dtype, device=self.device), source)
         if reduce == "add":
-            added = OPERATORS["scatter_add"]
-            return (added.inplace if in_place else added)(self, dim, index, source)
+            return (self.scatter_add_ if in_place else self.scatter_add)(dim, index, source)
         if reduce == "multiply":
             result = OPERATORS["scatter_reduce"](as_it_was(self) if in_place else self, dim, index, source, "prod")
             return self.copy_(result) if in_place else result
         raise RuntimeError(f"reduce argument must be either add or multiply, but got {reduce!r}")
 
-    return respelled
+    return name_as(respelled, operator.name)
 
 
-OPERATORS["scatter"].fallback = _reduce_spelling(OPERATORS["scatter"], False)
-OPERATORS["scatter"].inplace.fallback = _reduce_spelling(OPERATORS["scatter"].inplace, True)
+for _operator in (OPERATORS["scatter"], OPERATORS["scatter"].inplace):
+    _operator.fallback = _reduce_spelling(_operator, _operator is not OPERATORS["scatter"])
 
 
 @decomposes("scatter_reduce")
@@ -498,8 +497,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: Device = None, layout: Any = None
 ) -> Tensor:
-    """Return the indices of the lower triangle of a matrix: a row of row indices, and one of column
-    indices.
+    """Return the indices of the lower triangle of a matrix: of their rows, and of their columns.
 
     Examples
     --------
@@ -515,8 +513,7 @@ def tril_indices(
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: Device = None, layout: Any = None
 ) -> Tensor:
-    """Return the indices of the upper triangle of a matrix: a row of row indices, and one of column
-    indices.
+    """Return the indices of the upper triangle of a matrix: of their rows, and of their columns.
 
     Examples
     --------
@@ -530,7 +527,10 @@ def triu_indices(
 
 def _triangle_indices(row: int, col: int, offset: int, dtype: dtype | None, device: Device, upper: bool) -> Tensor:
     kind = dtype if dtype is _C.int32 else _C.int64
-    positions = OPERATORS["_tril_triu_indices"](row, col, offset, upper, dtype=kind, device=device)
+    try:
+        positions = OPERATORS["_tril_triu_indices"](row, col, offset, upper, dtype=kind, device=device)
+    except TypeError as error:
+        raise TypeError(str(error).replace("_tril_triu_indices", "triu_indices" if upper else "tril_indices")) from None
     return positions if dtype is None or dtype is kind else positions.to(dtype)
 
 
