@@ -19,6 +19,7 @@
 #include "memory/nontemporal.hpp"
 #include "simd/denormals.hpp"
 #include "threads/parallel.hpp"
+#include "vendor/blas.hpp"
 #include "vendor/packed_weights.hpp"
 
 namespace candelabra::cpu {
@@ -100,6 +101,7 @@ int32_t initialize() {
     // malformed environment variables fail here
     cached_bytes_allowed(), kept_bytes_allowed(), check_streaming_choice();
     set_thread_count(default_thread_count());
+    prepare_blas();
     // The core reports a fork to the child only if it went through Python. pthread_atfork covers
     // the others.
     static const int registered = pthread_atfork(
@@ -178,7 +180,7 @@ const char* describe() {
   thread_local std::string text;  // autotuned choices are known only after first use
   text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
          (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
-         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" +
+         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with " + blas_name + " and oneDNN)\n" +
          describe_streaming() + describe_gemm();
   return text.c_str();
 }

@@ -1,6 +1,6 @@
 // S/D/C/Z dispatch for LAPACK, and conversion of strided matrices to column-major order.
 //
-// This uses MKL's lp64 interface: sizes are 32-bit integers. lapack_int() rejects larger ones.
+// Sizes are 32-bit integers. lapack_int() rejects larger ones.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,6 @@
 #include <type_traits>
 #include <vector>
 
-#define MKL_Complex8 std::complex<float>
-#define MKL_Complex16 std::complex<double>
-#include <mkl_blas.h>
-#include <mkl_lapack.h>
-
 #include "candelabra/float_index.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
@@ -25,13 +20,14 @@
 #include "memory/transpose.hpp"
 #include "threads/deterministic.hpp"
 #include "threads/parallel.hpp"
+#include "vendor/blas.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 using LapackTypes = Types<float, double, complex64, complex128>;
 
-// Aligns to a cache line. MKL's order of summation depends on the alignment of its operands, and
+// Aligns to a cache line. The library's order of summation depends on the alignment of its operands, and
 // malloc guarantees only 16 bytes.
 template <typename T>
 struct LineAllocator {
