@@ -18,6 +18,7 @@
 #include "memory/allocator.hpp"
 #include "memory/nontemporal.hpp"
 #include "simd/denormals.hpp"
+#include "simd/processor.hpp"
 #include "threads/parallel.hpp"
 #include "vendor/blas.hpp"
 #include "vendor/packed_weights.hpp"
@@ -48,41 +49,18 @@ int32_t guarded(F&& f) noexcept {
 constexpr bool compiled_avx2 = CANDELABRA_HAS_AVX2;
 constexpr bool compiled_avx512 = CANDELABRA_HAS_AVX512;
 
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2");
-}
-
-bool has_avx512() {
-  return compiled_avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
 bool avx2_is_forced() {
   const char* forced = std::getenv("CANDELABRA_CPU_ISA");
   return forced && std::strcmp(forced, "avx2") == 0;
 }
 
 bool use_avx512() {
-  return has_avx512() && !(compiled_avx2 && avx2_is_forced());
+  return compiled_avx512 && has_avx512() && !(compiled_avx2 && avx2_is_forced());
 }
 
 // Whether the library has loops that this processor runs.
 bool runs_here() {
-  return compiled_avx2 ? has_avx2() : has_avx512();
-}
-
-void processor_name(char* name, size_t capacity) {
-  unsigned words[12] = {};
-  for (unsigned i = 0; i < 3; ++i)
-    __asm__("cpuid"
-            : "=a"(words[4 * i]), "=b"(words[4 * i + 1]), "=c"(words[4 * i + 2]), "=d"(words[4 * i + 3])
-            : "a"(0x80000002u + i), "c"(0));
-  char text[49] = {};
-  std::memcpy(text, words, 48);
-  const char* start = text;
-  while (*start == ' ') ++start;
-  std::snprintf(name, capacity, "%s", *start ? start : "x86-64");
+  return compiled_avx2 ? has_avx2() : compiled_avx512 && has_avx512();
 }
 
 int32_t initialize() {
@@ -127,7 +105,7 @@ const char* last_error() {
 }
 
 int32_t device_properties(int32_t, cb_device_properties* result) {
-  processor_name(result->name, sizeof result->name);
+  std::snprintf(result->name, sizeof result->name, "%s", processor_name().c_str());
   result->total_memory = physical_memory();
   result->free_memory = available_memory();
   result->processor_count = default_thread_count();

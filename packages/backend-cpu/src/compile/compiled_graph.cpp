@@ -1,7 +1,5 @@
 #include "compile/compiled_graph.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,6 +14,7 @@
 #include "compile/loop_text.hpp"
 #include "kernels.hpp"
 #include "memory/nontemporal.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 

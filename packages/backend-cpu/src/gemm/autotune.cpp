@@ -12,6 +12,7 @@
 
 #include "gemm/amx/bf16x3_gemm.hpp"
 #include "gemm/choice_file.hpp"
+#include "gemm/gemm_onednn.hpp"
 #include "gemm/panel_gemm.hpp"
 #include "gemm/threaded_gemm.hpp"
 #include "kernels.hpp"
@@ -66,7 +67,7 @@ bool prefers_blas() {
 GemmLibrary expected(ShapeClass shape) {
   if (shape == ShapeClass::heavy && has_amx_gemm()) return GemmLibrary::amx;
   if (shape == ShapeClass::compact) return GemmLibrary::panels;
-  return prefers_blas() ? GemmLibrary::blas : GemmLibrary::onednn;
+  return prefers_blas() || !has_onednn() ? GemmLibrary::blas : GemmLibrary::onednn;
 }
 
 const char* name_of(GemmLibrary library) {
@@ -86,7 +87,11 @@ int forced() {
     if (!text || !*text) return 0;
     std::string_view value = text;
     if (value == blas_setting) return number_of(GemmLibrary::blas);
-    if (value == "onednn") return number_of(GemmLibrary::onednn);
+    if (value == "onednn") {
+      if (has_onednn()) return number_of(GemmLibrary::onednn);
+      throw failure(CB_VALUE_ERROR,
+                    "the environment variable CANDELABRA_CPU_GEMM is \"onednn\", but this library is built without it");
+    }
     if (value == "panels") return number_of(GemmLibrary::panels);
     if (value == "amx") {
       if (has_amx_gemm()) return number_of(GemmLibrary::amx);
@@ -136,10 +141,10 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   // The libraries alternate, so that a disturbance hits both.
   for (int round = 0; round < shape.rounds; ++round) {
     time_call(blas, by_blas);
-    time_call(onednn, by_onednn);
+    if (has_onednn()) time_call(onednn, by_onednn);
   }
   decision.time_of(GemmLibrary::blas) = blas;
-  decision.time_of(GemmLibrary::onednn) = onednn;
+  decision.time_of(GemmLibrary::onednn) = has_onednn() ? onednn : 0;
   const float libraries = std::min(blas, onednn);
   // Times our own product of this class, and returns whether it stands.
   const auto own_stands = [&](GemmLibrary own, auto&& multiply) {
@@ -164,6 +169,7 @@ std::optional<GemmLibrary> usable(ShapeClass shape, const std::string& name) {
   for (const GemmLibrary library : {GemmLibrary::blas, GemmLibrary::onednn, GemmLibrary::amx, GemmLibrary::panels}) {
     if (name != name_of(library)) continue;
     if (library == GemmLibrary::amx && (shape != ShapeClass::heavy || !has_amx_gemm())) return {};
+    if (library == GemmLibrary::onednn && !has_onednn()) return {};
     if (library == GemmLibrary::panels && shape != ShapeClass::compact) return {};
     return library;
   }

@@ -1,8 +1,5 @@
 #include "gemm/gemm.hpp"
 
-#include <dnnl.h>
-#include <omp.h>
-
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -16,7 +13,6 @@
 #include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
 #include "vendor/blas.hpp"
-#include "vendor/primitive_cache.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -149,37 +145,6 @@ int64_t largest_leading_dimension() {
 
 void gemm_by_blas(const Gemm<float>& problem) {
   multiply_by_blas(problem);
-}
-
-void gemm_by_onednn(const Gemm<float>& p) {
-  // For large products the primitive packs and divides better. Small ones save the cost of a
-  // primitive.
-  if (shape_class(p.m, p.n, p.k) >= ShapeClass::large && p.alpha == 1 && p.beta == 0) {
-    MatmulProblem problem{.a_dtype = CB_FLOAT32,
-                          .c_dtype = CB_FLOAT32,
-                          .bias_dtype = CB_FLOAT32,
-                          .transpose_a = p.transpose_a,
-                          .transpose_b = p.transpose_b,
-                          .m = p.m,
-                          .n = p.n,
-                          .k = p.k,
-                          .a = p.a,
-                          .lda = p.lda,
-                          .b = p.b,
-                          .ldb = p.ldb,
-                          .bias = nullptr,
-                          .c = p.c,
-                          .ldc = p.ldc,
-                          .most_threads = omp_get_max_threads()};
-    if (onednn_matmul(problem)) return;
-  }
-  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a,
-                                    p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
-  if (status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "matrix product: oneDNN ran out of memory");
-  if (status != dnnl_success)
-    throw failure(CB_RUNTIME_ERROR, "matrix product of %lldx%lldx%lld: oneDNN failed (status %d)",
-                  static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k),
-                  static_cast<int>(status));
 }
 
 namespace {

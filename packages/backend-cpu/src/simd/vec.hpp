@@ -6,14 +6,13 @@
 // looks up tables in single instructions.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
 #include "candelabra/math.hpp"
 #include "dtypes.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
