@@ -116,7 +116,6 @@ def build(folder: Path, *options: str) -> None:
     defined = {
         "tensor-core": {
             "Python_INCLUDE_DIR": include / f"python{VERSION}",
-            "Python_SOABI": SUFFIX.strip(".").removesuffix(".so"),
             "CMAKE_CXX_FLAGS": f"-idirafter {include}",
         },
         "backend-cpu": {

@@ -509,7 +509,11 @@ CANDELABRA_FORMULA Vec<double> lookup(const double (&table)[N], Vec<double> n) {
 
 template <typename T>
 CANDELABRA_FORMULA Vec<T> opaque(Vec<T> x) {
+#ifdef __AVX2__
   asm("" : "+x"(x.v));
+#else
+  asm("" : "+m"(x.v));  // two registers of the processor
+#endif
   return x;
 }
 
