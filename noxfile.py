@@ -55,10 +55,21 @@ CUDA_NEEDS = [
     "nvidia-cuda-cccl>=13.0,<14", "nvidia-cublas>=13.0,<14", "nvidia-cusolver>=12,<13", "nvidia-cufft>=12,<13",
     "nvidia-cusparse>=12,<13", "nvidia-cudnn-cu13>=9.10,<10", "nvidia-nccl-cu13>=2.27,<3",
 ]  # fmt: skip
-#: Digests of the sources that the sessions `cuda` and `emulated` have passed with, one line each,
-#: which the sessions write. Both are slow, so CI runs one only if its sources have changed.
-PASSED = PACKAGES / "backend-cuda" / "tests" / "passed.sha256"
-#: CI sets this variable: sessions whose sources have a line in PASSED are skipped.
+#: Build requirements of backend-cpu with OpenBLAS, besides BUILD_NEEDS.
+OPENBLAS_NEEDS = ["scipy-openblas32>=0.3.30"]
+#: Slow sessions, and the packages that they test. Each writes a digest of its sources, with which it
+#: has passed, into a file beside the tests of the first: CI runs one only if they have changed.
+SLOW = {
+    "cuda": ["backend-cuda", "tensor-core"],
+    "emulated": ["backend-cuda", "tensor-core"],
+    "openblas": ["backend-cpu"],
+    "arm64": ["backend-cpu"],
+}
+#: What `arm64` tests besides the conformance suite: QEMU is slow.
+ARM64_TESTS = [
+    PACKAGES / "autograd" / "tests" / "test_engine.py", PACKAGES / "autograd" / "tests" / "test_gradcheck.py",
+]  # fmt: skip
+#: CI sets this variable: sessions whose sources have a line in their file are skipped.
 SKIP_PASSED = "CANDELABRA_SKIP_PASSED"
 #: The Markdown formatter, configured in .mdformat.toml.
 MARKDOWN_NEEDS = ["mdformat>=1,<2", "mdformat-gfm>=1,<2", "mdformat-myst"]
@@ -805,11 +816,18 @@ def docs(session: nox.Session) -> None:
     session.run("python", str(ROOT / "tools" / "slim_pages.py"), str(site))
 
 
-def gpu_sources() -> str:
-    """Return the digest of what `cuda` and `emulated` test: backend-cuda and the core."""
-    digest = hashlib.sha256(repr([WARNINGS_FAIL, CUDA_NEEDS]).encode())
-    for package in ("backend-cuda", "tensor-core"):
-        for path in sorted((PACKAGES / package).rglob("*")):
+def passed_file(session: nox.Session) -> Path:
+    """Return the file that has the digests with which a slow session has passed."""
+    return PACKAGES / SLOW[session.name][0] / "tests" / "passed.sha256"
+
+
+def sources(session: nox.Session) -> str:
+    """Return the digest of what a slow session tests. All are built against the core's headers."""
+    digest = hashlib.sha256(repr([WARNINGS_FAIL, CUDA_NEEDS, OPENBLAS_NEEDS]).encode())
+    headers = {("tensor-core", "include"), ("tensor-core", "python/candelabra/catalogue")}
+    packages = SLOW[session.name]
+    for package, folder in [*((package, "") for package in packages), *sorted(headers)]:
+        for path in sorted((PACKAGES / package / folder).rglob("*")):
             inside = path.relative_to(PACKAGES / package)
             others = inside.parts[0] == "build" or inside.parts[:2] in {
                 ("python", "include"),
@@ -823,22 +841,75 @@ def gpu_sources() -> str:
 
 def skip_passed(session: nox.Session) -> None:
     """In CI, skip a session that has passed with these sources."""
+    file = passed_file(session)
     if (
         os.environ.get(SKIP_PASSED, "")
-        and PASSED.exists()
-        and f"{session.name} {gpu_sources()}" in PASSED.read_text().splitlines()
+        and file.exists()
+        and f"{session.name} {sources(session)}" in file.read_text().splitlines()
     ):
         session.skip(
-            f"it has passed with these sources of backend-cuda and tensor-core, says {PASSED.relative_to(ROOT)}"
+            f"it has passed with these sources of {', '.join(SLOW[session.name])}, says {file.relative_to(ROOT)}"
         )
 
 
 def note_passed(session: nox.Session) -> None:
     """Record that a whole session has passed, in a line to be committed."""
+    file = passed_file(session)
     others = (
-        [line for line in PASSED.read_text().splitlines() if line.split()[0] != session.name] if PASSED.exists() else []
+        [line for line in file.read_text().splitlines() if line.split()[0] != session.name] if file.exists() else []
     )
-    PASSED.write_text("\n".join(sorted([*others, f"{session.name} {gpu_sources()}"])) + "\n")
+    file.write_text("\n".join(sorted([*others, f"{session.name} {sources(session)}"])) + "\n")
+
+
+@nox.session
+def openblas(session: nox.Session) -> None:
+    """Build the CPU backend with OpenBLAS and ducc in MKL's place, and run its tests."""
+    skip_passed(session)
+    session.install("-q", *TEST_NEEDS, "pluggy")
+    (tensor_core,) = build(session, ["tensor-core"])
+    python = build_environment(session)
+    install_into(session, python, *OPENBLAS_NEEDS)
+    wheels = ROOT / "build" / "openblas"
+    shutil.rmtree(wheels, ignore_errors=True)
+    session.run(
+        str(python), str(ROOT / "tools" / "build_wheel.py"), str(PACKAGES / "backend-cpu"), str(wheels),
+        f"-Cbuild-dir={ROOT / 'build' / 'openblas-tree'}", "-Ccmake.define.CANDELABRA_BLAS=openblas",
+        f"-Ccmake.define.CANDELABRA_WERROR={WARNINGS_FAIL}", external=True,
+    )  # fmt: skip
+    (wheel,) = wheels.glob("*.whl")
+    session.install("-q", "--force-reinstall", "--no-deps", tensor_core, str(wheel))
+    run_tests(session, PACKAGES / "backend-cpu" / "tests", by_several=True)
+    if not session.posargs:
+        note_passed(session)
+
+
+@nox.session
+def arm64(session: nox.Session) -> None:
+    """Compile tensor-core and the CPU backend for AArch64, and run on QEMU: the smoke test, the
+    conformance suite, gradients, and an example that trains.
+    """
+    skip_passed(session)
+    python, tool, folder = build_environment(session), ROOT / "tools" / "arm64.py", ROOT / "build" / "arm64"
+    session.run(str(python), str(tool), str(folder), "build", external=True)
+    session.run(
+        str(python),
+        str(tool),
+        str(folder),
+        "add",
+        *build(session, [name for name in ALL if name not in WITH_CPP]),
+        external=True,
+    )
+    environment = {"PYTHONDONTWRITEBYTECODE": "1"}
+    session.chdir(session.create_tmp())
+    for arguments in (
+        [str(ROOT / "tools" / "smoke_test.py")],
+        ["-m", "candelabra.backends", "--verify", "cpu"],
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=3000", *map(str, ARM64_TESTS)],
+        [str(ROOT / "examples" / "expression_trees.py")],
+    ):
+        session.run(str(python), str(tool), str(folder), "run", *arguments, external=True, env=environment)
+    if not session.posargs:
+        note_passed(session)
 
 
 def cuda_needs(session: nox.Session) -> tuple[Path, list[str]]:

@@ -19,8 +19,9 @@
 #include "memory/allocator.hpp"
 #include "memory/nontemporal.hpp"
 #include "simd/denormals.hpp"
+#include "simd/processor.hpp"
 #include "threads/parallel.hpp"
-#include "vendor/lapack_interruption.hpp"
+#include "vendor/blas.hpp"
 #include "vendor/packed_weights.hpp"
 
 namespace candelabra::cpu {
@@ -49,41 +50,18 @@ int32_t guarded(F&& f) noexcept {
 constexpr bool compiled_avx2 = CANDELABRA_HAS_AVX2;
 constexpr bool compiled_avx512 = CANDELABRA_HAS_AVX512;
 
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2");
-}
-
-bool has_avx512() {
-  return compiled_avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
 bool avx2_is_forced() {
   const char* forced = std::getenv("CANDELABRA_CPU_ISA");
   return forced && std::strcmp(forced, "avx2") == 0;
 }
 
 bool use_avx512() {
-  return has_avx512() && !(compiled_avx2 && avx2_is_forced());
+  return compiled_avx512 && has_avx512() && !(compiled_avx2 && avx2_is_forced());
 }
 
 // Whether the library has loops that this processor runs.
 bool runs_here() {
-  return compiled_avx2 ? has_avx2() : has_avx512();
-}
-
-void processor_name(char* name, size_t capacity) {
-  unsigned words[12] = {};
-  for (unsigned i = 0; i < 3; ++i)
-    __asm__("cpuid"
-            : "=a"(words[4 * i]), "=b"(words[4 * i + 1]), "=c"(words[4 * i + 2]), "=d"(words[4 * i + 3])
-            : "a"(0x80000002u + i), "c"(0));
-  char text[49] = {};
-  std::memcpy(text, words, 48);
-  const char* start = text;
-  while (*start == ' ') ++start;
-  std::snprintf(name, capacity, "%s", *start ? start : "x86-64");
+  return compiled_avx2 ? has_avx2() : compiled_avx512 && has_avx512();
 }
 
 int32_t initialize() {
@@ -102,7 +80,7 @@ int32_t initialize() {
     // malformed environment variables fail here
     cached_bytes_allowed(), kept_bytes_allowed(), check_streaming_choice();
     set_thread_count(default_thread_count());
-    watch_lapack();
+    prepare_blas();
     // The core reports a fork to the child only if it went through Python. pthread_atfork covers
     // the others.
     static const int registered = pthread_atfork(
@@ -128,7 +106,7 @@ const char* last_error() {
 }
 
 int32_t device_properties(int32_t, cb_device_properties* result) {
-  processor_name(result->name, sizeof result->name);
+  std::snprintf(result->name, sizeof result->name, "%s", processor_name().c_str());
   result->total_memory = physical_memory();
   result->free_memory = available_memory();
   result->processor_count = default_thread_count();
@@ -181,7 +159,7 @@ const char* describe() {
   thread_local std::string text;  // autotuned choices are known only after first use
   text = std::string("loops: ") + (use_avx512() ? "AVX-512" : "AVX2") +
          (std::getenv("CANDELABRA_CPU_ISA") ? " (CANDELABRA_CPU_ISA)" : " (the widest this processor has)") +
-         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with MKL and oneDNN)\n" +
+         "\nthreads: " + std::to_string(thread_count()) + " (libgomp, shared with " + blas_name + " and oneDNN)\n" +
          describe_streaming() + describe_gemm();
   return text.c_str();
 }

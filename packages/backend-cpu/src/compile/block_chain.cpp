@@ -1,7 +1,5 @@
 #include "compile/block_chain.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include "drivers/loop_capture.hpp"
 #include "memory/copy_bytes.hpp"
 #include "memory/nontemporal.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 

@@ -120,5 +120,10 @@ std::unique_ptr<CompiledGraph> load_graph(const cb_graph& graph, std::span<const
 // Called by candelabra_backend_cpu.llvm.
 extern "C" CB_EXPORT void candelabra_cpu_set_text_compiler(candelabra::cpu::TextCompiler compiler);
 extern "C" CB_EXPORT void candelabra_cpu_set_text_compiler(candelabra::cpu::TextCompiler compiler) {
+  // The loader (object_code.cpp) reads files of x86-64 only; elsewhere the kernels run.
+#ifdef __x86_64__
   candelabra::cpu::text_compiler = compiler;
+#else
+  static_cast<void>(compiler);
+#endif
 }

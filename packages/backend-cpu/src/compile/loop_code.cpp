@@ -1,37 +1,20 @@
 #include "compile/loop_code.hpp"
 
-#include <cpuid.h>
-
 #include <array>
 #include <cstring>
 
 #include "compile/loop_text.hpp"
 #include "kernels.hpp"
+#include "simd/processor.hpp"
 
 namespace candelabra::cpu {
 
 namespace {
 
-// Family, model and features of the processor, as the operating system lets programs use them.
-using Processor = std::array<uint32_t, 8>;
-
-Processor this_processor() {
-  uint32_t a = 0, b = 0, c = 0, d = 0;
-  Processor words{};
-  if (__get_cpuid(1, &a, &b, &c, &d)) words = {a, c, d};
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) words[3] = b, words[4] = c, words[5] = d;
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) words[6] = a;
-  // Which registers are saved: without it, AVX-512 cannot be used.
-  uint32_t low = 0, high = 0;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  words[7] = low;
-  return words;
-}
-
 // What is saved begins with it; then follow the text and the file.
 struct SavedHeader {
   std::array<char, 8> form;
-  Processor processor;
+  ProcessorFeatures processor;
   uint64_t text_bytes, file_bytes;
   uint64_t checksum;  // of text and file
 };
@@ -54,7 +37,7 @@ std::vector<std::byte> LoopCode::saved() const {
   std::byte* const body = result.data() + sizeof(SavedHeader);
   std::memcpy(body, text_.data(), text_.size());
   std::memcpy(body + text_.size(), file_.data(), file_.size());
-  const SavedHeader header{saved_form, this_processor(), text_.size(), file_.size(),
+  const SavedHeader header{saved_form, processor_features(), text_.size(), file_.size(),
                            checksum_of({body, text_.size() + file_.size()})};
   std::memcpy(result.data(), &header, sizeof header);
   return result;
@@ -65,7 +48,7 @@ std::shared_ptr<const LoopCode> LoopCode::load(std::span<const std::byte> saved,
   if (saved.size() < sizeof header) throw failure(CB_RUNTIME_ERROR, "saved code is cut off");
   std::memcpy(&header, saved.data(), sizeof header);
   const std::span<const std::byte> body = saved.subspan(sizeof header);
-  const bool fits = header.form == saved_form && header.processor == this_processor() &&
+  const bool fits = header.form == saved_form && header.processor == processor_features() &&
                     header.text_bytes == text.size() && header.text_bytes <= body.size() &&
                     header.file_bytes == body.size() - header.text_bytes && header.checksum == checksum_of(body) &&
                     std::memcmp(body.data(), text.data(), text.size()) == 0;

@@ -1,13 +1,12 @@
 #include "compile/loop_graph.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "compile/loop_text.hpp"
 #include "kernels.hpp"
 #include "memory/nontemporal.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 

@@ -12,11 +12,13 @@
 
 #include "gemm/amx/bf16x3_gemm.hpp"
 #include "gemm/choice_file.hpp"
+#include "gemm/gemm_onednn.hpp"
 #include "gemm/panel_gemm.hpp"
 #include "gemm/threaded_gemm.hpp"
 #include "kernels.hpp"
 #include "memory/allocator.hpp"
 #include "threads/parallel.hpp"
+#include "vendor/blas.hpp"
 
 namespace candelabra::cpu {
 namespace {
@@ -44,25 +46,32 @@ constexpr Representative representatives[shape_class_count] = {
     {"large", 256, 256, 240, 8}, {"heavy", 512, 512, 512, 8},  {"compact", 256, 128, 128, 20},
 };
 
-// MKL takes slower code paths on processors that are not Intel's. Evaluated once: in a virtual
+// Whether products are left to BLAS unless oneDNN is clearly faster, rather than the other way
+// round. MKL takes slower code paths on processors that are not Intel's. Evaluated once: in a virtual
 // machine CPUID traps, which takes as long as a product.
-bool is_intel() {
-  static const bool intel = [] {
+#if CANDELABRA_OPENBLAS
+bool prefers_blas() {
+  return true;
+}
+#else
+bool prefers_blas() {
+  static const bool is_intel = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(0), "c"(0));
     return b == 0x756e6547u && d == 0x49656e69u && c == 0x6c65746eu;  // "GenuineIntel"
   }();
-  return intel;
+  return is_intel;
 }
+#endif
 
 GemmLibrary expected(ShapeClass shape) {
   if (shape == ShapeClass::heavy && has_amx_gemm()) return GemmLibrary::amx;
   if (shape == ShapeClass::compact) return GemmLibrary::panels;
-  return is_intel() ? GemmLibrary::mkl : GemmLibrary::onednn;
+  return prefers_blas() || !has_onednn() ? GemmLibrary::blas : GemmLibrary::onednn;
 }
 
 const char* name_of(GemmLibrary library) {
-  constexpr const char* names[] = {"MKL", "oneDNN", "AMX", "panels"};
+  constexpr const char* names[] = {blas_name, "oneDNN", "AMX", "panels"};
   return names[static_cast<int>(library)];
 }
 
@@ -77,8 +86,12 @@ int forced() {
     const char* text = std::getenv("CANDELABRA_CPU_GEMM");
     if (!text || !*text) return 0;
     std::string_view value = text;
-    if (value == "mkl") return number_of(GemmLibrary::mkl);
-    if (value == "onednn") return number_of(GemmLibrary::onednn);
+    if (value == blas_setting) return number_of(GemmLibrary::blas);
+    if (value == "onednn") {
+      if (has_onednn()) return number_of(GemmLibrary::onednn);
+      throw failure(CB_VALUE_ERROR,
+                    "the environment variable CANDELABRA_CPU_GEMM is \"onednn\", but this library is built without it");
+    }
     if (value == "panels") return number_of(GemmLibrary::panels);
     if (value == "amx") {
       if (has_amx_gemm()) return number_of(GemmLibrary::amx);
@@ -87,9 +100,9 @@ int forced() {
                     "for bfloat16, or the system does not let us use them");
     }
     throw failure(CB_VALUE_ERROR,
-                  "the environment variable CANDELABRA_CPU_GEMM must be \"mkl\", \"onednn\", \"amx\" or \"panels\", "
+                  "the environment variable CANDELABRA_CPU_GEMM must be \"%s\", \"onednn\", \"amx\" or \"panels\", "
                   "but is \"%s\"",
-                  text);
+                  blas_setting, text);
   }();
   return library;
 }
@@ -119,20 +132,20 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   Gemm<float> problem{false,   true,     shape.m, shape.n, shape.k,  1,      a.data(),
                       shape.k, b.data(), shape.k, 0,       c.data(), shape.n};
   const Cuts cuts = cuts_of(shape.m, shape.n, shape.k, true);
-  const auto by_mkl = [&] { multiply_by_library(problem, cuts, gemm_by_mkl); };
+  const auto by_blas = [&] { multiply_by_library(problem, cuts, gemm_by_blas); };
   const auto by_onednn = [&] { multiply_by_library(problem, cuts, gemm_by_onednn); };
-  by_mkl();  // warm-up: code generation and page faults
+  by_blas();  // warm-up: code generation and page faults
   by_onednn();
   constexpr float never = std::numeric_limits<float>::infinity();
-  float mkl = never, onednn = never;
+  float blas = never, onednn = never;
   // The libraries alternate, so that a disturbance hits both.
   for (int round = 0; round < shape.rounds; ++round) {
-    time_call(mkl, by_mkl);
-    time_call(onednn, by_onednn);
+    time_call(blas, by_blas);
+    if (has_onednn()) time_call(onednn, by_onednn);
   }
-  decision.time_of(GemmLibrary::mkl) = mkl;
-  decision.time_of(GemmLibrary::onednn) = onednn;
-  const float libraries = std::min(mkl, onednn);
+  decision.time_of(GemmLibrary::blas) = blas;
+  decision.time_of(GemmLibrary::onednn) = has_onednn() ? onednn : 0;
+  const float libraries = std::min(blas, onednn);
   // Times our own product of this class, and returns whether it stands.
   const auto own_stands = [&](GemmLibrary own, auto&& multiply) {
     float least = never;
@@ -147,15 +160,16 @@ GemmLibrary measure(Decision& decision, const Representative& shape) {
   if (&decision == &decisions[static_cast<int>(ShapeClass::compact)] &&
       own_stands(GemmLibrary::panels, [&] { multiply_in_parts<float>(problem, cuts, panel_gemm); }))
     return GemmLibrary::panels;
-  if (is_intel()) return onednn < required_advantage * mkl ? GemmLibrary::onednn : GemmLibrary::mkl;
-  return mkl < required_advantage * onednn ? GemmLibrary::mkl : GemmLibrary::onednn;
+  if (prefers_blas()) return onednn < required_advantage * blas ? GemmLibrary::onednn : GemmLibrary::blas;
+  return blas < required_advantage * onednn ? GemmLibrary::blas : GemmLibrary::onednn;
 }
 
 // The library by its name, if it can compute products of this class here.
 std::optional<GemmLibrary> usable(ShapeClass shape, const std::string& name) {
-  for (const GemmLibrary library : {GemmLibrary::mkl, GemmLibrary::onednn, GemmLibrary::amx, GemmLibrary::panels}) {
+  for (const GemmLibrary library : {GemmLibrary::blas, GemmLibrary::onednn, GemmLibrary::amx, GemmLibrary::panels}) {
     if (name != name_of(library)) continue;
     if (library == GemmLibrary::amx && (shape != ShapeClass::heavy || !has_amx_gemm())) return {};
+    if (library == GemmLibrary::onednn && !has_onednn()) return {};
     if (library == GemmLibrary::panels && shape != ShapeClass::compact) return {};
     return library;
   }
@@ -230,17 +244,18 @@ std::string describe_gemm_choices() {
     if (!chosen)
       std::snprintf(line, sizeof line, "float32 matmul, %s: not chosen yet (measured at first use; expected: %s)\n",
                     representatives[i].name, name_of(expected(static_cast<ShapeClass>(i))));
-    else if (decision.time_of(GemmLibrary::mkl) == 0)
+    else if (decision.time_of(GemmLibrary::blas) == 0)
       std::snprintf(line, sizeof line, "float32 matmul, %s: %s (%s)\n", representatives[i].name,
                     name_of(static_cast<GemmLibrary>(chosen - 1)),
                     forced() == chosen ? "CANDELABRA_CPU_GEMM" : "measured by an earlier process");
     else
-      std::snprintf(
-          line, sizeof line, "float32 matmul, %s: %s (measured on %lldx%lldx%lld: MKL %.1f us, oneDNN %.1f us)\n",
-          representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)),
-          static_cast<long long>(representatives[i].m), static_cast<long long>(representatives[i].n),
-          static_cast<long long>(representatives[i].k), static_cast<double>(decision.time_of(GemmLibrary::mkl)),
-          static_cast<double>(decision.time_of(GemmLibrary::onednn)));
+      std::snprintf(line, sizeof line,
+                    "float32 matmul, %s: %s (measured on %lldx%lldx%lld: %s %.1f us, oneDNN %.1f us)\n",
+                    representatives[i].name, name_of(static_cast<GemmLibrary>(chosen - 1)),
+                    static_cast<long long>(representatives[i].m), static_cast<long long>(representatives[i].n),
+                    static_cast<long long>(representatives[i].k), blas_name,
+                    static_cast<double>(decision.time_of(GemmLibrary::blas)),
+                    static_cast<double>(decision.time_of(GemmLibrary::onednn)));
     lines += line;
     for (const GemmLibrary library : {GemmLibrary::amx, GemmLibrary::panels})
       if (const float time = decision.time_of(library); time != 0) {

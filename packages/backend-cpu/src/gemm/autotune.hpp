@@ -1,5 +1,5 @@
 // Autotuning of float32 matrix products: times the candidates once per shape class and
-// processor. Candidates are MKL, oneDNN, our own panels (panel_gemm.hpp), and for large products
+// processor. Candidates are BLAS (MKL, or OpenBLAS), oneDNN, our own panels (panel_gemm.hpp), and for large products
 // AMX, by bf16x3 emulation of float32 (gemm/amx/bf16x3_gemm.hpp).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace candelabra::cpu {
 
-enum class GemmLibrary { mkl, onednn, amx, panels };
+enum class GemmLibrary { blas, onednn, amx, panels };
 
 // Shapes that favour the same library:
 //   small: so few operations that the call itself counts,
@@ -36,7 +36,7 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 }
 
 // The library for this class. The first call for a class times the candidates, unless the
-// environment variable CANDELABRA_CPU_GEMM (mkl, onednn, amx or panels) names one, or an earlier
+// environment variable CANDELABRA_CPU_GEMM (mkl or openblas, onednn, amx, panels) names one, or an earlier
 // process has stored its choice (choice_file.hpp).
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
@@ -52,7 +52,7 @@ bool chooses_panels(const Gemm<double>& problem);
 bool may_use_amx();
 
 // The candidates besides amx_gemm() and panel_gemm(). All fulfil gemm()'s contract.
-void gemm_by_mkl(const Gemm<float>& problem);
+void gemm_by_blas(const Gemm<float>& problem);
 void gemm_by_onednn(const Gemm<float>& problem);
 
 std::string describe_gemm_choices();

@@ -1,6 +1,5 @@
 #include "gemm/choice_file.hpp"
 
-#include <cpuid.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "simd/processor.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -18,18 +18,6 @@ namespace {
 
 std::atomic<const cb_host*> core{nullptr};
 std::atomic<const cb_backend*> own_table{nullptr};
-
-// The name that the processor gives itself, such as "AMD EPYC 9B45", or "unknown".
-std::string processor_name() {
-  std::array<unsigned, 12> words{};
-  for (unsigned leaf = 0; leaf < 3; ++leaf) {
-    unsigned* const part = &words[leaf * 4];
-    if (!__get_cpuid(0x80000002u + leaf, &part[0], &part[1], &part[2], &part[3])) return "unknown";
-  }
-  std::array<char, sizeof(words) + 1> text{};
-  std::memcpy(text.data(), words.data(), sizeof(words));
-  return text.data();
-}
 
 // Names all that the times depend on.
 std::string key() {

@@ -1,9 +1,5 @@
 #include "gemm/gemm.hpp"
 
-#include <dnnl.h>
-#include <mkl.h>
-#include <omp.h>
-
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -18,60 +14,60 @@
 #include "memory/allocator.hpp"
 #include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
-#include "vendor/primitive_cache.hpp"
+#include "vendor/blas.hpp"
 
 namespace candelabra::cpu {
 namespace {
 
-constexpr int64_t mkl_limit = std::numeric_limits<MKL_INT>::max();
+constexpr int64_t blas_limit = std::numeric_limits<BlasInteger>::max();
 
 CBLAS_TRANSPOSE flag(bool transpose) {
   return transpose ? CblasTrans : CblasNoTrans;
 }
 
-void call_mkl(const Gemm<float>& p) {
+void call_blas(const Gemm<float>& p) {
   cblas_sgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb,
               p.beta, p.c, p.ldc);
 }
-void call_mkl(const Gemm<double>& p) {
+void call_blas(const Gemm<double>& p) {
   cblas_dgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb,
               p.beta, p.c, p.ldc);
 }
-void call_mkl(const Gemm<std::complex<float>>& p) {
+void call_blas(const Gemm<std::complex<float>>& p) {
   cblas_cgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb,
               &p.beta, p.c, p.ldc);
 }
-void call_mkl(const Gemm<std::complex<double>>& p) {
+void call_blas(const Gemm<std::complex<double>>& p) {
   cblas_zgemm(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, &p.alpha, p.a, p.lda, p.b, p.ldb,
               &p.beta, p.c, p.ldc);
 }
 
 // A product with one column is a matrix times a vector. Both vectors have the strides of their
 // matrices.
-void call_mkl_vector(const Gemm<float>& p, int64_t rows, int64_t columns, int64_t step) {
+void call_blas_vector(const Gemm<float>& p, int64_t rows, int64_t columns, int64_t step) {
   cblas_sgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, p.alpha, p.a, p.lda, p.b, step, p.beta, p.c, p.ldc);
 }
-void call_mkl_vector(const Gemm<double>& p, int64_t rows, int64_t columns, int64_t step) {
+void call_blas_vector(const Gemm<double>& p, int64_t rows, int64_t columns, int64_t step) {
   cblas_dgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, p.alpha, p.a, p.lda, p.b, step, p.beta, p.c, p.ldc);
 }
-void call_mkl_vector(const Gemm<std::complex<float>>& p, int64_t rows, int64_t columns, int64_t step) {
+void call_blas_vector(const Gemm<std::complex<float>>& p, int64_t rows, int64_t columns, int64_t step) {
   cblas_cgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, &p.alpha, p.a, p.lda, p.b, step, &p.beta, p.c, p.ldc);
 }
-void call_mkl_vector(const Gemm<std::complex<double>>& p, int64_t rows, int64_t columns, int64_t step) {
+void call_blas_vector(const Gemm<std::complex<double>>& p, int64_t rows, int64_t columns, int64_t step) {
   cblas_zgemv(CblasRowMajor, flag(p.transpose_a), rows, columns, &p.alpha, p.a, p.lda, p.b, step, &p.beta, p.c, p.ldc);
 }
 
-// MKL's integers have 32 bits here: a longer side is halved.
+// The integers of BLAS have 32 bits here: a longer side is halved.
 template <typename T>
-void multiply_by_mkl(const Gemm<T>& p) {
-  if (p.m > mkl_limit || p.n > mkl_limit || p.k > mkl_limit) [[unlikely]] {
+void multiply_by_blas(const Gemm<T>& p) {
+  if (p.m > blas_limit || p.n > blas_limit || p.k > blas_limit) [[unlikely]] {
     Gemm<T> first = p, second = p;
-    if (p.m > mkl_limit) {
+    if (p.m > blas_limit) {
       first.m = p.m / 2;
       second.m = p.m - first.m;
       second.a = p.a + first.m * (p.transpose_a ? 1 : p.lda);
       second.c = p.c + first.m * p.ldc;
-    } else if (p.n > mkl_limit) {
+    } else if (p.n > blas_limit) {
       first.n = p.n / 2;
       second.n = p.n - first.n;
       second.b = p.b + first.n * (p.transpose_b ? p.ldb : 1);
@@ -83,14 +79,14 @@ void multiply_by_mkl(const Gemm<T>& p) {
       second.b = p.b + first.k * (p.transpose_b ? 1 : p.ldb);
       second.beta = 1;
     }
-    multiply_by_mkl(first);
-    multiply_by_mkl(second);
+    multiply_by_blas(first);
+    multiply_by_blas(second);
     return;
   }
   if (p.n == 1)
-    call_mkl_vector(p, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.transpose_b ? 1 : p.ldb);
+    call_blas_vector(p, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.transpose_b ? 1 : p.ldb);
   else
-    call_mkl(p);
+    call_blas(p);
 }
 
 // Calls multiply(first product, count) for groups of products, each on one thread. The size of a
@@ -113,9 +109,9 @@ void in_groups(const GemmBatch<T>& batch, F&& multiply) {
   });
 }
 
-// MKL takes complex factors by address.
+// BLAS takes complex factors by address.
 template <typename T, typename F>
-void batch_by_mkl(const GemmBatch<T>& batch, F* function) {
+void batch_by_blas(const GemmBatch<T>& batch, F* function) {
   const Gemm<T>& p = batch.first;
   const auto factor = [](const T& value) {
     if constexpr (std::is_floating_point_v<T>)
@@ -146,42 +142,11 @@ void batch_one_by_one(const GemmBatch<T>& batch, void (*multiply)(const Gemm<T>&
 }  // namespace
 
 int64_t largest_leading_dimension() {
-  return mkl_limit;
+  return blas_limit;
 }
 
-void gemm_by_mkl(const Gemm<float>& problem) {
-  multiply_by_mkl(problem);
-}
-
-void gemm_by_onednn(const Gemm<float>& p) {
-  // For large products the primitive packs and divides better. Small ones save the cost of a
-  // primitive.
-  if (shape_class(p.m, p.n, p.k) >= ShapeClass::large && p.alpha == 1 && p.beta == 0) {
-    MatmulProblem problem{.a_dtype = CB_FLOAT32,
-                          .c_dtype = CB_FLOAT32,
-                          .bias_dtype = CB_FLOAT32,
-                          .transpose_a = p.transpose_a,
-                          .transpose_b = p.transpose_b,
-                          .m = p.m,
-                          .n = p.n,
-                          .k = p.k,
-                          .a = p.a,
-                          .lda = p.lda,
-                          .b = p.b,
-                          .ldb = p.ldb,
-                          .bias = nullptr,
-                          .c = p.c,
-                          .ldc = p.ldc,
-                          .most_threads = omp_get_max_threads()};
-    if (onednn_matmul(problem)) return;
-  }
-  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a,
-                                    p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
-  if (status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "matrix product: oneDNN ran out of memory");
-  if (status != dnnl_success)
-    throw failure(CB_RUNTIME_ERROR, "matrix product of %lldx%lldx%lld: oneDNN failed (status %d)",
-                  static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k),
-                  static_cast<int>(status));
+void gemm_by_blas(const Gemm<float>& problem) {
+  multiply_by_blas(problem);
 }
 
 namespace {
@@ -198,9 +163,9 @@ bool try_panels(const Gemm<T>& p, const Epilogue<T>* finish = nullptr, EpilogueB
 }
 
 template <typename T>
-void multiply_by_mkl_in_parts(const Gemm<T>& p, const Epilogue<T>* finish = nullptr,
-                              EpilogueBlock<T> epilogue_block = nullptr) {
-  multiply_by_library(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_mkl<T>, finish, epilogue_block);
+void multiply_by_blas_in_parts(const Gemm<T>& p, const Epilogue<T>* finish = nullptr,
+                               EpilogueBlock<T> epilogue_block = nullptr) {
+  multiply_by_library(p, cuts_of(p.m, p.n, p.k, p.transpose_b), multiply_by_blas<T>, finish, epilogue_block);
 }
 
 void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, EpilogueBlock<float> epilogue_block) {
@@ -210,7 +175,7 @@ void multiply_autotuned(const Gemm<float>& p, const Epilogue<float>* finish, Epi
       choose_gemm_library(is_deep(p.m, p.n, p.k) ? ShapeClass::large : shape_class(p.m, p.n, p.k));
   if (library == GemmLibrary::amx) return finish ? amx_gemm(p, *finish) : amx_gemm(p);
   const Cuts cuts = cuts_of(p.m, p.n, p.k, p.transpose_b);
-  multiply_by_library(p, cuts, library == GemmLibrary::mkl ? gemm_by_mkl : gemm_by_onednn, finish, epilogue_block);
+  multiply_by_library(p, cuts, library == GemmLibrary::blas ? gemm_by_blas : gemm_by_onednn, finish, epilogue_block);
 }
 
 }  // namespace
@@ -222,33 +187,33 @@ void gemm(const Gemm<float>& problem, const Epilogue<float>& finish, EpilogueBlo
   multiply_autotuned(problem, &finish, epilogue_block);
 }
 void gemm(const Gemm<double>& problem) {
-  if (!try_panels(problem)) multiply_by_mkl_in_parts(problem);
+  if (!try_panels(problem)) multiply_by_blas_in_parts(problem);
 }
 void gemm(const Gemm<double>& problem, const Epilogue<double>& finish, EpilogueBlock<double> epilogue_block) {
-  if (!try_panels(problem, &finish, epilogue_block)) multiply_by_mkl_in_parts(problem, &finish, epilogue_block);
+  if (!try_panels(problem, &finish, epilogue_block)) multiply_by_blas_in_parts(problem, &finish, epilogue_block);
 }
 void gemm(const Gemm<std::complex<float>>& problem) {
-  multiply_by_mkl_in_parts(problem);
+  multiply_by_blas_in_parts(problem);
 }
 void gemm(const Gemm<std::complex<double>>& problem) {
-  multiply_by_mkl_in_parts(problem);
+  multiply_by_blas_in_parts(problem);
 }
 
 void gemm_batch(const GemmBatch<float>& batch) {
   if (chooses_panels(batch.first)) return batch_one_by_one<float>(batch, panel_gemm);
-  // For small products MKL's batched call is quicker: oneDNN makes them where it is asked for.
+  // For small products the batched call of BLAS is quicker: oneDNN makes them where it is asked for.
   if (is_named(GemmLibrary::onednn)) return batch_one_by_one<float>(batch, gemm_by_onednn);
-  batch_by_mkl(batch, cblas_sgemm_batch_strided);
+  batch_by_blas(batch, cblas_sgemm_batch_strided);
 }
 void gemm_batch(const GemmBatch<double>& batch) {
   if (chooses_panels(batch.first)) return batch_one_by_one<double>(batch, panel_gemm);
-  batch_by_mkl(batch, cblas_dgemm_batch_strided);
+  batch_by_blas(batch, cblas_dgemm_batch_strided);
 }
 void gemm_batch(const GemmBatch<std::complex<float>>& batch) {
-  batch_by_mkl(batch, cblas_cgemm_batch_strided);
+  batch_by_blas(batch, cblas_cgemm_batch_strided);
 }
 void gemm_batch(const GemmBatch<std::complex<double>>& batch) {
-  batch_by_mkl(batch, cblas_zgemm_batch_strided);
+  batch_by_blas(batch, cblas_zgemm_batch_strided);
 }
 
 namespace {
@@ -305,10 +270,9 @@ bool half_gemm(const HalfGemm& p) {
 }
 
 std::string describe_gemm() {
-  return describe_gemm_choices() +
-         "float64 and complex matmul: MKL, except for tiny float64 ones\nbfloat16 and float16 matmul: oneDNN where the "
-         "processor "
-         "has it, otherwise float32\n";
+  return describe_gemm_choices() + "float64 and complex matmul: " + blas_name +
+         ", except for tiny float64 ones\nbfloat16 and float16 matmul: oneDNN where the processor has it, otherwise "
+         "float32\n";
 }
 
 }  // namespace candelabra::cpu

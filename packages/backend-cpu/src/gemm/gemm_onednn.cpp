@@ -1,5 +1,8 @@
 #include "gemm/gemm_onednn.hpp"
 
+#include <dnnl.h>
+#include <omp.h>
+
 #include <string_view>
 
 #include "gemm/autotune.hpp"
@@ -52,6 +55,10 @@ std::unique_ptr<Matmul> make(const MatmulProblem& p) {
 
 }  // namespace
 
+bool has_onednn() {
+  return true;
+}
+
 bool onednn_matmul(const MatmulProblem& p) {
   thread_local PrimitiveCache<Matmul> cache(256);
   return with_onednn("matrix product", [&] {
@@ -83,6 +90,37 @@ bool onednn_matmul(const MatmulProblem& p) {
                             "could not execute a matmul");
     return true;
   });
+}
+
+void gemm_by_onednn(const Gemm<float>& p) {
+  // For large products the primitive packs and divides better. Small ones save the cost of a
+  // primitive.
+  if (shape_class(p.m, p.n, p.k) >= ShapeClass::large && p.alpha == 1 && p.beta == 0) {
+    MatmulProblem problem{.a_dtype = CB_FLOAT32,
+                          .c_dtype = CB_FLOAT32,
+                          .bias_dtype = CB_FLOAT32,
+                          .transpose_a = p.transpose_a,
+                          .transpose_b = p.transpose_b,
+                          .m = p.m,
+                          .n = p.n,
+                          .k = p.k,
+                          .a = p.a,
+                          .lda = p.lda,
+                          .b = p.b,
+                          .ldb = p.ldb,
+                          .bias = nullptr,
+                          .c = p.c,
+                          .ldc = p.ldc,
+                          .most_threads = omp_get_max_threads()};
+    if (onednn_matmul(problem)) return;
+  }
+  dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a,
+                                    p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
+  if (status == dnnl_out_of_memory) throw failure(CB_OUT_OF_MEMORY, "matrix product: oneDNN ran out of memory");
+  if (status != dnnl_success)
+    throw failure(CB_RUNTIME_ERROR, "matrix product of %lldx%lldx%lld: oneDNN failed (status %d)",
+                  static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k),
+                  static_cast<int>(status));
 }
 
 }  // namespace candelabra::cpu

@@ -31,6 +31,13 @@ struct MatmulProblem {
   int32_t most_threads = INT32_MAX;
 };
 
+// Whether the library is built with oneDNN. Without it, everything is refused or left to BLAS.
+bool has_onednn();
+
+// Whether this processor has instructions for products of a dtype. oneDNN emulates missing ones,
+// several times slower than float32.
+bool has_product_instructions(int32_t dtype);
+
 // False, with nothing written, if oneDNN has only its reference loop for this on this processor.
 bool onednn_matmul(const MatmulProblem& problem);
 

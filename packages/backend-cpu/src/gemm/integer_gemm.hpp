@@ -1,8 +1,6 @@
 // Products of integer matrices. Results wrap around.
 #pragma once
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include "dtypes.hpp"
 #include "gemm/register_blocks.hpp"
 #include "memory/allocator.hpp"
+#include "simd/intrinsics.hpp"
 #include "threads/parallel.hpp"
 
 namespace candelabra::cpu {
@@ -26,10 +25,15 @@ using Lanes = __m512i;
 [[gnu::always_inline]] inline Lanes product(Lanes a, Lanes b) {
   return _mm512_maskz_mul_epi32(0xff, a, b);
 }
-#else
+#elif defined(__AVX2__)
 using Lanes = __m256i;
 [[gnu::always_inline]] inline Lanes product(Lanes a, Lanes b) {
   return _mm256_mul_epi32(a, b);
+}
+#else
+using Lanes = __m128i;
+[[gnu::always_inline]] inline Lanes product(Lanes a, Lanes b) {
+  return _mm_mul_epi32(a, b);
 }
 #endif
 // Sums wrap: unsigned lanes, of any alignment in memory.

@@ -1,8 +1,6 @@
 // Copies and fills contiguous memory. Large results use non-temporal stores.
 #pragma once
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "dtypes.hpp"
 #include "memory/nontemporal.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 

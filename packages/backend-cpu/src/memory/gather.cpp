@@ -1,11 +1,10 @@
 #include "memory/gather.hpp"
 
-#include <immintrin.h>
-
 #include <cstring>
 
 #include "drivers/blocks.hpp"
 #include "dtypes.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 namespace {

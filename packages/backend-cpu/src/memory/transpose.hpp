@@ -1,12 +1,11 @@
 // Transposes a tile of a matrix.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <type_traits>
 
 #include "dtypes.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

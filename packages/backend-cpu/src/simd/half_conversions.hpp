@@ -2,11 +2,10 @@
 // The compiler does not vectorize _cvtsh_ss by itself.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 
 #include "candelabra/dtypes.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

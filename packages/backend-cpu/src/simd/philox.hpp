@@ -2,11 +2,10 @@
 // and which word belongs to which element.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 
 #include "dtypes.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {

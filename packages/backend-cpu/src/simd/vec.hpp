@@ -6,14 +6,13 @@
 // looks up tables in single instructions.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
 #include "candelabra/math.hpp"
 #include "dtypes.hpp"
+#include "simd/intrinsics.hpp"
 
 namespace candelabra::math {
 inline namespace CANDELABRA_ISA_NAMESPACE {
@@ -510,7 +509,11 @@ CANDELABRA_FORMULA Vec<double> lookup(const double (&table)[N], Vec<double> n) {
 
 template <typename T>
 CANDELABRA_FORMULA Vec<T> opaque(Vec<T> x) {
+#ifdef __AVX2__
   asm("" : "+x"(x.v));
+#else
+  asm("" : "+m"(x.v));  // two registers of the processor
+#endif
   return x;
 }
 

@@ -1,7 +1,6 @@
 #include "threads/parallel.hpp"
 
 #include <omp.h>
-#include <pmmintrin.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "candelabra/float_index.hpp"
 #include "simd/denormals.hpp"
+#include "simd/processor.hpp"
 #include "threads/interruption.hpp"
 
 namespace candelabra::cpu {
@@ -26,15 +26,14 @@ namespace parallel_detail {
 std::atomic<int32_t> threads{1};
 thread_local bool inside = false;
 
-// MXCSR holds the flush modes and is per thread, so each thread tracks its own.
+// The mode is a register of each thread, so each thread tracks its own.
 static std::atomic<bool> flush_wanted{false};
 static thread_local bool flushes = false;
 
 static void follow_flush() {
   const bool wanted = flush_wanted.load(std::memory_order_relaxed);
   if (flushes == wanted) return;
-  _MM_SET_FLUSH_ZERO_MODE(wanted ? _MM_FLUSH_ZERO_ON : _MM_FLUSH_ZERO_OFF);
-  _MM_SET_DENORMALS_ZERO_MODE(wanted ? _MM_DENORMALS_ZERO_ON : _MM_DENORMALS_ZERO_OFF);
+  set_thread_flush_denormal(wanted);
   flushes = wanted;
 }
 

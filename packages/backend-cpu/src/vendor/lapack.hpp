@@ -1,6 +1,6 @@
 // S/D/C/Z dispatch for LAPACK, and conversion of strided matrices to column-major order.
 //
-// This uses MKL's lp64 interface: sizes are 32-bit integers. lapack_int() rejects larger ones.
+// Sizes are 32-bit integers. lapack_int() rejects larger ones.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,6 @@
 #include <type_traits>
 #include <vector>
 
-#define MKL_Complex8 std::complex<float>
-#define MKL_Complex16 std::complex<double>
-#include <mkl_blas.h>
-#include <mkl_lapack.h>
-
 #include "candelabra/float_index.hpp"
 #include "dtypes.hpp"
 #include "kernels.hpp"
@@ -26,14 +21,15 @@
 #include "threads/deterministic.hpp"
 #include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
+#include "vendor/blas.hpp"
 
 namespace candelabra::cpu {
 inline namespace CANDELABRA_ISA_NAMESPACE {
 
 using LapackTypes = Types<float, double, complex64, complex128>;
 
-// Aligns to a cache line. MKL's order of summation depends on the alignment of its operands, and
-// malloc guarantees only 16 bytes.
+// Aligns to a cache line. The library's order of summation depends on the alignment of its
+// operands, and malloc guarantees only 16 bytes.
 template <typename T>
 struct LineAllocator {
   using value_type = T;
@@ -279,7 +275,12 @@ bool all_finite(std::span<const T> values) {
 
 // ---- S/D/C/Z dispatch
 
-// A routine of LAPACK, which the callback of vendor/lapack_interruption.hpp may end with half a
+#if CANDELABRA_OPENBLAS
+// OpenBLAS does not tell of its progress.
+template <auto Routine>
+constexpr auto interruptible = Routine;
+#else
+// A routine of LAPACK, which the callback of vendor/blas.cpp may end with half a
 // result. Throws then, before the caller reads it.
 template <auto Routine>
 struct InterruptibleRoutine;
@@ -292,6 +293,7 @@ struct InterruptibleRoutine<Routine> {
 };
 template <auto Routine>
 constexpr auto interruptible = InterruptibleRoutine<Routine>::run;
+#endif
 
 template <typename T>
 struct Lapack;

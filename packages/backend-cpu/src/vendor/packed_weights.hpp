@@ -5,13 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <dnnl.hpp>
 #include <memory>
+
+#if CANDELABRA_ONEDNN
+#include <dnnl.hpp>
+#endif
 
 #include "memory/allocator.hpp"
 
 namespace candelabra::cpu {
 
+#if CANDELABRA_ONEDNN
 // A weight in memory with its layout, and the layout that is wanted. `contents` is the core's
 // version number of the memory's contents (cb_call.content_versions), not 0.
 struct WantedWeight {
@@ -29,6 +33,7 @@ PackedWeight find_packed_weight(const WantedWeight& weight, bool& keep);
 // Memory for a weight to be cached, or null if it does not fit.
 PackedWeight room_for_weight(size_t bytes);
 void cache_packed_weight(const WantedWeight& weight, PackedWeight room);
+#endif
 
 // Limit on the bytes of the cache: the environment variable CANDELABRA_CPU_PACKED_WEIGHTS, or an
 // eighth of the machine's memory.

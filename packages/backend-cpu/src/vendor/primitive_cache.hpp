@@ -88,10 +88,6 @@ dnnl::stream& onednn_stream();
 // oneDNN's type for a dtype.
 dnnl::memory::data_type onednn_type(int32_t dtype);
 
-// Whether this processor has instructions for products of a dtype. oneDNN emulates missing ones,
-// several times slower than float32.
-bool has_product_instructions(int32_t dtype);
-
 // Runs f(), and rethrows failures of oneDNN as Failures that name the operator.
 [[noreturn]] void rethrow_onednn(const dnnl::error& error, const char* what);
 template <typename F>

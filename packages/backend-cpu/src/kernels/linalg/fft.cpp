@@ -1,11 +1,11 @@
-// Fourier transforms along dimensions, by MKL.
+// Fourier transforms along dimensions, by a library (vendor/fourier.hpp).
 //
-// MKL reads the slices along a dimension in place, several neighbours per call, and writes to the
-// result. Slices that MKL cannot take (negative or zero strides, coefficients that must be
+// It reads the slices along a dimension in place, several neighbours per call, and writes to the
+// result. Slices that it cannot take (negative or zero strides, coefficients that must be
 // corrected first) are gathered into a buffer. Each slice is transformed by one thread, so results
-// do not depend on the number of threads. A single slice uses MKL's own threads, unless
+// do not depend on the number of threads. A single slice uses the library's own threads, unless
 // deterministic results are asked for. Small planes and volumes (the last two or three dimensions,
-// all of them transformed) are handed to MKL whole, which transforms them within the first cache
+// all of them transformed) are handed to it whole, which transforms them within the first cache
 // level.
 #include <algorithm>
 #include <array>
@@ -18,8 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include <mkl_dfti.h>
-
 #include "candelabra/arguments/fft.hpp"
 #include "drivers/iterate.hpp"
 #include "dtypes.hpp"
@@ -28,84 +26,19 @@
 #include "memory/transpose.hpp"
 #include "threads/deterministic.hpp"
 #include "threads/parallel.hpp"
+#include "vendor/fourier.hpp"
 
 namespace candelabra::cpu::CANDELABRA_ISA_NAMESPACE {
 namespace {
 
-void check(MKL_LONG status) {
-  if (DftiErrorClass(status, DFTI_MEMORY_ERROR)) throw failure(CB_OUT_OF_MEMORY, "MKL FFT ran out of memory");
-  if (status != DFTI_NO_ERROR) throw failure(CB_RUNTIME_ERROR, "MKL FFT error: %s", DftiErrorMessage(status));
-}
+using fourier::Kind;
+using fourier::Layout;
+using fourier::most_dims;
+using fourier::Plan;
 
-struct FreeDescriptor {
-  void operator()(DFTI_DESCRIPTOR* descriptor) const { DftiFreeDescriptor(&descriptor); }
-};
-using Descriptor = std::unique_ptr<DFTI_DESCRIPTOR, FreeDescriptor>;
-
-constexpr size_t most_dims = 3;  // that one call of MKL transforms
-
-// The memory layout of one side of an MKL call: strides within a slice (or plane, or volume), and
-// `distance` between slices.
-struct Layout {
-  std::array<int64_t, most_dims> strides;
-  int64_t distance;
-  auto operator<=>(const Layout&) const = default;
-};
-
-enum class Kind { Complex, RealToComplex, ComplexToReal };
-
-struct Plan {
-  size_t rank;
-  std::array<int64_t, most_dims> sizes;
-  int64_t batch;
-  Layout in, out;
-  Kind kind;
-  bool forward, single, in_place, threaded;
-  double scale;
-  auto operator<=>(const Plan&) const = default;
-};
 // Slices with one `stride` between elements.
 Layout slice_layout(int64_t stride, int64_t distance) {
   return {{stride, 0, 0}, distance};
-}
-
-// The committed descriptor of a plan, cached per thread, since committing costs as much as many
-// short transforms. The scale applies to both directions. MKL names the two sides by domain: the
-// forward domain is the input of a forward transform and the output of a backward one.
-DFTI_DESCRIPTOR* descriptor_for(const Plan& plan) {
-  constexpr size_t capacity = 64;
-  thread_local std::map<Plan, Descriptor> cache;
-  if (auto found = cache.find(plan); found != cache.end()) return found->second.get();
-  if (cache.size() >= capacity) cache.clear();
-  DFTI_DESCRIPTOR* raw = nullptr;
-  const auto integer = [](int64_t value) { return static_cast<MKL_LONG>(value); };
-  const auto precision = plan.single ? DFTI_SINGLE : DFTI_DOUBLE;
-  const auto domain = plan.kind == Kind::Complex ? DFTI_COMPLEX : DFTI_REAL;
-  std::array<MKL_LONG, most_dims> sizes;
-  std::transform(plan.sizes.begin(), plan.sizes.end(), sizes.begin(), integer);
-  check(plan.rank == 1 ? (DftiCreateDescriptor)(&raw, precision, domain, integer(1), sizes[0])
-                       : (DftiCreateDescriptor)(&raw, precision, domain, integer(plan.rank), sizes.data()));
-  Descriptor made(raw);
-  check(DftiSetValue(raw, DFTI_PLACEMENT, plan.in_place ? DFTI_INPLACE : DFTI_NOT_INPLACE));
-  if (plan.kind != Kind::Complex) check(DftiSetValue(raw, DFTI_CONJUGATE_EVEN_STORAGE, DFTI_COMPLEX_COMPLEX));
-  const Layout& forward_side = plan.forward ? plan.in : plan.out;
-  const Layout& backward_side = plan.forward ? plan.out : plan.in;
-  // The first is an offset
-  std::array<MKL_LONG, most_dims + 1> forward_strides{}, backward_strides{};
-  std::transform(forward_side.strides.begin(), forward_side.strides.end(), forward_strides.begin() + 1, integer);
-  std::transform(backward_side.strides.begin(), backward_side.strides.end(), backward_strides.begin() + 1, integer);
-  check(DftiSetValue(raw, DFTI_FWD_STRIDES, forward_strides.data()));
-  check(DftiSetValue(raw, DFTI_BWD_STRIDES, backward_strides.data()));
-  if (plan.batch > 1) {
-    check(DftiSetValue(raw, DFTI_NUMBER_OF_TRANSFORMS, integer(plan.batch)));
-    check(DftiSetValue(raw, DFTI_FWD_DISTANCE, integer(forward_side.distance)));
-    check(DftiSetValue(raw, DFTI_BWD_DISTANCE, integer(backward_side.distance)));
-  }
-  check(DftiSetValue(raw, DFTI_FORWARD_SCALE, plan.scale));
-  check(DftiSetValue(raw, DFTI_BACKWARD_SCALE, plan.scale));
-  if (!plan.threaded) check(DftiSetValue(raw, DFTI_THREAD_LIMIT, integer(1)));
-  check(DftiCommitDescriptor(raw));
-  return cache.emplace(plan, std::move(made)).first->second.get();
 }
 
 // The slices of two tensors along one dimension. They are numbered by the other dimensions, sorted
@@ -153,7 +86,7 @@ class Slices {
   std::vector<int64_t> sizes_, in_strides_, out_strides_;
 };
 
-// The number of neighbouring slices per MKL call: enough to hide the cost of the call and to use
+// The number of neighbouring slices per call of the library: enough to hide the cost of the call and to use
 // whole cache lines.
 int64_t slices_per_call(int64_t n) {
   return std::max<int64_t>(16, 32768 / n);
@@ -185,7 +118,7 @@ constexpr Kind kind_of = std::is_same_v<In, Out> ? Kind::Complex
                          : is_complex_v<Out>     ? Kind::RealToComplex
                                                  : Kind::ComplexToReal;
 
-// Neighbouring slices of one row, one MKL call.
+// Neighbouring slices of one row, one call of the library.
 template <typename In, typename Out>
 struct SliceBlock {
   const In* in;
@@ -208,8 +141,8 @@ class SlicePlan {
     gathered_ = kind == Kind::ComplexToReal || (in_length() > 1 && slices_.in_stride <= 0) ||
                 (slices_.row > 1 && slices_.in_row <= 0);
     threaded_ = slices_.count == 1 && !is_deterministic();
-    // Strided slices whose neighbours are adjacent in memory are transposed, so that MKL sees them
-    // contiguous. Short complex ones are copied to the result first, since MKL is faster in place.
+    // Strided slices whose neighbours are adjacent in memory are transposed, so that the library sees
+    // them contiguous. Short complex ones are copied to the result first, since MKL is faster in place.
     const bool adjacent =
         !threaded_ && !gathered_ && n > 1 && slices_.in_stride > 1 && slices_.in_row == 1 && slices_.out_row == 1;
     transposed_ = adjacent && n >= 32;
@@ -276,10 +209,7 @@ class SlicePlan {
     const int64_t n = transform_.n, out_length = kind == Kind::Complex ? n : half_spectrum();
     transpose(in, n, block.in, slices_.in_stride, n, block.count);
     const Plan plan = plan_of(block, slice_layout(1, n), slice_layout(1, out_length), kind == Kind::Complex);
-    if constexpr (kind == Kind::Complex)
-      compute_in_place(plan, out);
-    else
-      check(DftiComputeForward(descriptor_for(plan), in, out));
+    fourier::transform(plan, in, out);
     transpose(block.out, slices_.out_stride, out, out_length, block.count, out_length);
   }
 
@@ -287,10 +217,10 @@ class SlicePlan {
     for (int64_t k = 0; k < transform_.n; ++k)
       std::copy_n(block.in + k * slices_.in_stride, block.count, block.out + k * slices_.out_stride);
     const Layout layout = slice_layout(slices_.out_stride, slices_.out_row);
-    compute_in_place(plan_of(block, layout, layout, true), block.out);
+    fourier::transform(plan_of(block, layout, layout, true), block.out, block.out);
   }
 
-  // In the strides of the tensors, or from `buffer` where MKL cannot take those of the input.
+  // In the strides of the tensors, or from `buffer` where the library cannot take those of the input.
   void transform_strided(const Block& block, In* buffer) const {
     const In* in = block.in;
     Layout in_layout = slice_layout(slices_.in_stride, slices_.in_row);
@@ -303,11 +233,7 @@ class SlicePlan {
     if (transform_.n == 1) in_layout.strides[0] = out_layout.strides[0] = 1;
     Plan plan = plan_of(block, in_layout, out_layout, in_place_ && !gathered_);
     plan.threaded = threaded_;
-    if (plan.in_place) return compute_in_place(plan, block.out);
-    auto* unchanged = const_cast<In*>(in);  // MKL does not write to it
-    DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
-    check(transform_.forward ? DftiComputeForward(descriptor, unchanged, block.out)
-                             : DftiComputeBackward(descriptor, unchanged, block.out));
+    fourier::transform(plan, in, block.out);
   }
 
   void gather(const Block& block, In* buffer) const {
@@ -328,11 +254,6 @@ class SlicePlan {
         if (n % 2 == 0) slice[n / 2] = In(slice[n / 2].real(), 0);
       }
     }
-  }
-
-  void compute_in_place(const Plan& plan, Out* data) const {
-    DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
-    check(transform_.forward ? DftiComputeForward(descriptor, data) : DftiComputeBackward(descriptor, data));
   }
 
   // One slice has no distance to the next, so that plans of single slices are found again.
@@ -368,7 +289,7 @@ void transform_slices(const cb_tensor& input, cb_tensor& output, const Transform
   if (!plan.is_empty()) plan.run();
 }
 
-// Transforms a chunk of planes or volumes in one MKL call: dimension 0 is the batch, `dims` are all
+// Transforms a chunk of planes or volumes in one call: dimension 0 is the batch, `dims` are all
 // the others. Real input gives half a spectrum along the last of `dims`. False where the strides do
 // not allow it.
 template <typename In, typename Out>
@@ -396,12 +317,7 @@ bool transform_planes(const cb_tensor& in, cb_tensor& out, std::span<const int64
   plan.single = sizeof(real_t<Out>) == 4;
   plan.scale = scale;
   const LibraryThreads one(1);
-  DFTI_DESCRIPTOR* descriptor = descriptor_for(plan);
-  if (plan.in_place)
-    check(forward ? DftiComputeForward(descriptor, out.data) : DftiComputeBackward(descriptor, out.data));
-  else
-    check(forward ? DftiComputeForward(descriptor, in.data, out.data)
-                  : DftiComputeBackward(descriptor, in.data, out.data));
+  fourier::transform(plan, in.data, out.data);
   return true;
 }
 

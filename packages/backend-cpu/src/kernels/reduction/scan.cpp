@@ -1,5 +1,4 @@
 // cumsum, cumprod, logcumsumexp.
-#include <immintrin.h>
 
 #include <cmath>
 #include <complex>
@@ -11,6 +10,7 @@
 #include "kernels.hpp"
 #include "kernels/movement/dense.hpp"
 #include "memory/allocator.hpp"
+#include "simd/intrinsics.hpp"
 #include "simd/load_elements.hpp"
 #include "simd/vec.hpp"
 #include "threads/interruption.hpp"

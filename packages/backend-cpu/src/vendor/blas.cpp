@@ -1,10 +1,21 @@
-#include "vendor/lapack_interruption.hpp"
+#include "vendor/blas.hpp"
 
+#if !CANDELABRA_OPENBLAS
 #include <mkl_service.h>
 
 #include "threads/interruption.hpp"
+#endif
 
 namespace candelabra::cpu {
+
+#if CANDELABRA_OPENBLAS
+
+void prepare_blas() {
+  scipy_openblas_set_num_threads(1);
+}
+
+#else
+
 namespace {
 
 // MKL ends the routine if this returns another number than 0. It calls it on threads of its team,
@@ -16,8 +27,10 @@ int report_progress(int*, int*, char*, int) {
 
 }  // namespace
 
-void watch_lapack() {
+void prepare_blas() {
   mkl_set_progress(report_progress);
 }
+
+#endif
 
 }  // namespace candelabra::cpu
