@@ -264,7 +264,7 @@ void copy_memory_facts(Storage& to, const Storage& from) {
 
 namespace {
 
-// The storages that a program refers to weakly, while they live: the number of each, and all numbers.
+// The storages that a program refers to weakly, while they live: the number of each, and all.
 std::atomic<bool> any_watched{false};
 class WatchedStorages {
  public:

@@ -288,7 +288,7 @@ def _write_file(self: Storage, f: Any, is_real_file: bool, save_size: bool, elem
 
 
 def _shared_file(self: Storage, method: str, attribute: str, otherwise: str) -> Any:
-    """Move the memory to shared memory; return an attribute of its file, which not all files have."""
+    """Move the memory to shared memory; return what not all files of shared memory have."""
     if self.device.type != "cpu":
         raise RuntimeError(f"{method}: only available on CPU")
     found = getattr(_C.storage_owner(self.share_memory_()), attribute, None)
