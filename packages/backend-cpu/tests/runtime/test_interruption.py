@@ -1,5 +1,5 @@
-"""Test that signals interrupt kernels that run long: Ctrl-C raises, other handlers run, and whatever
-the kernel has not finished is dropped.
+"""Test that signals interrupt kernels that run long: Ctrl-C raises, other handlers run, and results
+that are not finished are dropped.
 
 Times are the process's own, so that other processes of the machine do not matter.
 """

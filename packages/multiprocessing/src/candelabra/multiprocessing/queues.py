@@ -47,8 +47,8 @@ def _parent_is_gone() -> bool:
 def _leave_if_orphaned(queue: Any) -> None:
     """Close this process's sending end if its parent is gone and it has only received.
 
-    A receiver that holds the sending end, too, would otherwise wait for itself. It ends with EOFError
-    once every other process that may send is gone or waits here, too.
+    A receiver that holds the sending end, too, would otherwise wait for itself. It ends with
+    EOFError once every other process that may send is gone or waits here, too.
     """
     is_own = getattr(queue, "_creator", None) == os.getpid()
     if not is_own and not queue._writer.closed and not _has_sent(queue) and _parent_is_gone():

@@ -27,13 +27,13 @@ _KEPT_HASH = 100
 _PLAIN_KEYS = frozenset({str, bytes, bool, int, float, complex, type(None)})
 
 
-#: Bytes of a JSON list, of a dict, and of a further pair in a dict, with what reading them takes for
-#: a moment. Numbers and text take at most 15 bytes for each of their own.
+#: Bytes of a JSON list, of a dict, and of a further pair in a dict, with what reading them takes
+#: for a moment. Numbers and text take at most 15 bytes for each of their own.
 _JSON_LIST, _JSON_DICT, _JSON_PAIR = 88, 200, 150
 
 
 def parsed_json(text: bytes, length: int) -> Any:
-    """Return what the JSON text in a file of so many bytes describes; refuse a name that stands twice.
+    """Return what the JSON text in a file of so many bytes describes; refuse repeated names.
 
     The text is refused before it is read if its lists and dicts would take far more memory than a
     file of its size needs.

@@ -413,7 +413,7 @@ def _pop_only(machine: Machine) -> None:
 
 
 class _ShortIntegers(dict[int, int]):
-    """The integers of two bytes, made at first use: those of a long list take no memory of their own."""
+    """The integers of two bytes, made at first use. Long lists share them."""
 
     def __missing__(self, number: int) -> int:
         self[number] = number
