@@ -63,7 +63,7 @@ def chain(xp: Any) -> Work:
 
 
 def chain_by_kernels(xp: Any) -> Work:
-    """Return the compiled chain whose operators are kernels, tile by tile, and not LLVM's code."""
+    """Return the compiled chain whose operators are loops of kernels, and not LLVM's code."""
     from candelabra_backend_cpu import library_path, llvm
 
     # The first large program has LLVM registered.
@@ -91,8 +91,8 @@ def one_pass(xp: Any) -> Work:
 
 
 def print_tiers(rounds: int, seconds: float) -> None:
-    """Print the times of the chain: by kernels tile by tile, by LLVM, and of one pass."""
-    names = ["tile by tile", "LLVM", "LLVM, max-autotune", "one pass"]
+    """Print the times of the chain: by the loops of kernels, by LLVM, and of one pass."""
+    names = ["loops of kernels", "LLVM", "LLVM, max-autotune", "one pass"]
     makes = [chain_by_kernels, compiled(chain), inexact_chain, one_pass]
     workload = Workload("chain of 8 operators, 10 M", chain, family="elementwise", recording=False)
     times = measure(workload, [candelabra] * len(makes), rounds, seconds, makes).medians
