@@ -1088,7 +1088,7 @@ def sanitize(session: nox.Session) -> None:
 def sanitize_threads(session: nox.Session) -> None:
     """Run THREADED with the core, and 32 threads in the allocator alone, under ThreadSanitizer.
 
-    It does not see the barriers of OpenMP: kernels are compiled without it, and use one thread each.
+    It does not see OpenMP's barriers: kernels are compiled without it, and use one thread each.
     """
     session.install("-q", *TEST_NEEDS, "pluggy")
     session.install("-q", "--force-reinstall", "--no-deps", *sanitized_wheels(session, "thread", ["tensor-core"]))

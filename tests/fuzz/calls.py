@@ -1,8 +1,8 @@
 """Hostile calls of everything public: ``python tests/fuzz/calls.py --calls 300000``.
 
-Each namespace gets its share of the calls by the number of its functions (`candelabra.testing.hostile`).
-A call that ends the process, that takes longer than ten seconds of the processor, or that raises after
-it has written is listed, and the run fails. The calls depend on the seed alone.
+Each function gets as many as the others. A call that ends the process, that takes longer than ten
+seconds of the processor, or that raises after it has written is listed, and the run fails. The
+calls depend on the seed alone.
 """
 
 from __future__ import annotations

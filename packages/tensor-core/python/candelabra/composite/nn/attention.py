@@ -26,7 +26,8 @@ def _spread(x: Tensor, heads: int) -> Any:
     groups = x.shape[1]
     if groups == heads:
         return x
-    shape = (x.shape[0], groups, heads // groups, *x.shape[2:])
+    # No groups: expanding refuses the sizes.
+    shape = (x.shape[0], groups, heads // max(groups, 1), *x.shape[2:])
     return OPERATORS["expand"](OPERATORS["unsqueeze"](x, 2), shape).reshape((x.shape[0], heads, *x.shape[2:]))
 
 
@@ -35,7 +36,7 @@ def _gathered(x: Tensor, groups: int) -> Any:
     heads = x.shape[1]
     if groups == heads:
         return x
-    return _sum(x.reshape((x.shape[0], groups, heads // groups, *x.shape[2:])), 2)
+    return _sum(x.reshape((x.shape[0], groups, heads // max(groups, 1), *x.shape[2:])), 2)
 
 
 def _weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Any:
