@@ -38,7 +38,7 @@ myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 # The tutorials run when the site is built, and a cell that fails stops the build.
 nb_execution_mode = "cache"
-nb_execution_timeout = 300
+nb_execution_timeout = 1200
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
