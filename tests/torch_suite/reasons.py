@@ -26,7 +26,7 @@ CAUSES = {
     r"DispatchKeyGuard|_test_python_registration|_test_autograd_multiple_dispatch|_test_warn_in_autograd|_set_sequence_nr",
     "the operators of PyTorch's compiler (torch._higher_order_ops)": r"_higher_order_ops",
     "the harness describes tensors by internals of PyTorch's fake tensors": COUNTED,
-    "a tensor has at most 16 dimensions": r"a tensor has at most",
+    "a tensor has at most 64 dimensions": r"only tensors with up to 64 dims",
     "private names of PyTorch's modules": r"has no attribute '_|absent: torch\.(\w+\.)*_|cannot import name '_|No module named 'torch\._|no attribute '_",
     "public names that are absent": r"has no attribute '[a-z]|absent: |cannot import name|No module named|Unknown|has no such module",
     "not supported, with an error that says so": r"NotImplementedError|not supported|BackendError",

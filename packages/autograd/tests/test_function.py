@@ -428,3 +428,42 @@ def test_gradients_of_results_that_have_none():
         Several.apply(leaf(1.0), materialize)[0].sum().backward()
     assert seen[0][0].tolist() == [0.0] and seen[0][1] is None
     assert seen[1] == (None, None)
+
+
+def test_views_that_a_function_returns_are_not_changed_in_place():
+    class Flat(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, count):
+            views = [x.view(-1) for _ in range(count)]
+            return views[0] if count == 1 else tuple(views)
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return sum(grads).view(2, 2), None
+
+    class Same(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = candelabra.ones(2, 2, requires_grad=True) * 1
+    for of in (lambda: Flat.apply(x, 1), lambda: Same.apply(x)):
+        with pytest.raises(RuntimeError, match="Output 0 of .* This view was created inside a custom Function"):
+            of().mul_(2)
+    with pytest.raises(RuntimeError, match="Output 1 of Flat is a view .* function that returns multiple views"):
+        Flat.apply(x, 2)[1].mul_(2)
+
+
+def test_only_tensors_are_marked_dirty():
+    class Marks(candelabra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(3)
+            return x * 2
+
+    with pytest.raises(RuntimeError, match="mark_dirty can only accept variables, but argument 0 is of type int"):
+        Marks.apply(candelabra.ones(1, requires_grad=True))

@@ -80,6 +80,12 @@ def test_bag_errors(rng):
             (indices, table, offsets),
             {"per_sample_weights": table[:, 0]},
         ),
+        (
+            RuntimeError,
+            "same type as tensor for argument #1 'per_sample_weights'",
+            (indices, table, offsets),
+            {"mode": "sum", "per_sample_weights": indices},
+        ),
         (NotImplementedError, "sparse", (indices, table, offsets), {"sparse": True}),
         (RuntimeError, "has to be 0", (indices, table, offsets + 1), {}),
         (RuntimeError, "can not be greater", (indices, table, offsets * 2), {}),

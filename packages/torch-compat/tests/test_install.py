@@ -206,6 +206,16 @@ def test_command_line(tmp_path: Path) -> None:
     assert (done.stdout.strip(), done.returncode) == ("__main__ ['--lr', '0.1'] 7", 3)
     done = run("-m", "program", "x")
     assert done.stdout.strip() == "__main__ ['x'] 7"
+    (tmp_path / "last.py").write_text(
+        "import atexit, inspect, sys\n"
+        "atexit.register(lambda: print(sys.modules['__main__'].__file__, __spec__, __loader__ is not None))\n"
+        "print(inspect.getmodule(inspect.stack(0)[-1].frame, '<frozen runpy>').__name__)\n"
+    )
+    done = run("last.py")
+    assert done.stdout.splitlines() == ["runpy", "last.py None True"], done.stderr
+    with zipfile.ZipFile(tmp_path / "program.pyz", "w") as archive:
+        archive.writestr("__main__.py", "import torch\nprint(torch.ones(2).sum().item())\n")
+    assert run("program.pyz").stdout == "2.0\n"
     assert run().returncode == 2
     assert "usage" in run("--help").stdout
     done = run("absent.py")

@@ -154,21 +154,26 @@ void bump_versions(Call& call, const Given& given) {
 // The base's gradient is not defined after such a change.
 void refuse_unrecorded_view(const Call& call, bool requires_grad) {
   const TensorObject& self = call.tensor(Operator::self_position);
-  if (!(self.unrecorded_view || self.one_of_views) || !self.base) return;
-  if (!(requires_grad || as_tensor(self.base)->requires_grad)) return;
-  const char* const several =
-      "This view is the output of a function that returns multiple views. Such functions do not allow the output views "
-      "to be modified inplace. You should replace the inplace operation by an out-of-place one.";
+  if (!(self.unrecorded_view || self.one_of_views) || !self.base ||
+      !(requires_grad || as_tensor(self.base)->requires_grad))
+    return;
+  const bool is_custom = self.grad_fn && PyObject_HasAttrString(self.grad_fn, "_function") &&
+                         PyLong_AsLong(owned(PyObject_GetAttrString(self.grad_fn, "_outputs")).get()) == 1;
+  const char* const reason =
+      is_custom
+          ? "This view was created inside a custom Function (or because an input was returned as-is), whose backward "
+            "the change would go around. You can fix this by cloning its output."
+          : "This view is the output of a function that returns multiple views. Such functions do not allow the "
+            "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
   if (self.one_of_views && self.grad_fn) {
-    std::string_view node = Py_TYPE(self.grad_fn)->tp_name;
-    node = node.substr(0, node.find("Backward"));
-    raise(PyExc_RuntimeError, "Output ", self.output_number, " of ", node, " is a view and is being modified inplace. ",
-          several);
+    const std::string_view node = Py_TYPE(self.grad_fn)->tp_name;
+    raise(PyExc_RuntimeError, "Output ", self.output_number, " of ", node.substr(0, node.find("Backward")),
+          " is a view and is being modified inplace. ", reason);
   }
   raise(PyExc_RuntimeError, call.title(),
         "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled; views of "
         "inference mode are refused too. ",
-        self.one_of_views ? several
+        self.one_of_views ? reason
                           : "Move both the view and the inplace operation either inside the block (if it is not to "
                             "be tracked) or outside (if it is).");
 }

@@ -122,6 +122,24 @@ def test_a_python_backend_computes(installed):
     assert out.splitlines()[-1] == "1 True False"
 
 
+def test_installed_plugins_are_looked_up_once_until_the_path_changes(installed):
+    installed.distribution("acme-backend", "1.2", "acme", "acme_backend", "")
+    out = installed.check("""
+        import importlib.metadata, pathlib, sys
+        import candelabra as c
+        asked, plain = [], importlib.metadata.entry_points
+        importlib.metadata.entry_points = lambda **names: (asked.append(names), plain(**names))[1]
+        c.backends.installed().clear()
+        print(sorted(c.backends.installed()), len(asked))
+        info = pathlib.Path(sys.path[1], "late-1.0.dist-info")
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: late\\nVersion: 1.0\\n")
+        (info / "entry_points.txt").write_text("[candelabra.backends]\\nlate = late\\n")
+        print(sorted(c.backends.installed()), len(asked))
+    """)
+    assert out.splitlines() == ["['acme'] 1", "['acme', 'late'] 2"]
+
+
 def test_no_such_device_names_those_there_are(installed):
     installed.distribution("acme-backend", "1.2", "acme", "acme_backend", WORKING)
     out = installed.check("""

@@ -71,6 +71,7 @@ MISTAKES = {
     ),
     "int of several": (lambda: int(ones(2)), ValueError, r"only one element.*\[2\]"),
     "negative size": (lambda: c.zeros(-1), RuntimeError, "negative dimension -1"),
+    "65 dimensions": (lambda: c.zeros([1] * 65), RuntimeError, "only tensors with up to 64 dims are supported, not 65"),
     "float as size": (lambda: c.zeros(2.5), TypeError, r"zeros\(\): argument 'size' .* must be .* ints?, not float"),
     "text as dtype": (lambda: c.ones(2, dtype="float32"), TypeError, r"ones\(\): .*candelabra\.float32, not 'float32'"),
     "dtype as device": (lambda: ones(2).to("float32"), RuntimeError, r"'float32' is no device .*candelabra\.float32"),

@@ -42,6 +42,10 @@ _FIRST = -(1 << 62)
 
 _numbers = itertools.count()
 
+#: Backward passes within each other on one thread. Deeper ones run on a thread of their own, with
+#: its own limit of recursion and stack.
+_DEEPEST = 20
+
 
 class Walk:
     """One backward pass over the tape."""
@@ -53,6 +57,7 @@ class Walk:
         "callbacks",
         "captures",
         "create_graph",
+        "depth",
         "expected",
         "free",
         "heap",
@@ -69,6 +74,8 @@ class Walk:
         #: Whether gradients that are captured are accumulated afterwards.
         self.accumulates = False
         self.number = next(_numbers)
+        #: How many backward passes of this thread are around this one.
+        self.depth = 0
         #: The node that calls a program's code, of those that do.
         self.node: Node | None = None
         self.create_graph = create_graph
@@ -248,13 +255,19 @@ class Walk:
 
     def run(self) -> None:
         """Run until no node is pending."""
+        outer = _current.walk
+        if outer is not None:
+            if outer.depth == _DEEPEST:
+                _run_on_a_thread(self)
+                return
+            self.depth = outer.depth + 1
         if self.free and _C.is_recording():
             for node, *_ in self.pending.values():
                 _C.note_backward(node)
         before = _C.set_grad_enabled(self.create_graph)
         # Gradients are computed on the values of subclasses: no override sees the formulas.
         overrides = _C.set_torch_function_state(2)
-        outer, _current.walk = _current.walk, self
+        _current.walk = self
         try:
             self._run()
             for key in tuple(self.late):
@@ -452,6 +465,28 @@ class _Current(threading.local):
 
 
 _current = _Current()
+
+
+def _run_on_a_thread(walk: Walk) -> None:
+    """Run a backward pass on a new thread, which has the settings of this one, and wait for it."""
+    from . import anomaly, graph
+
+    settings = [(state, dict(vars(state))) for state in (anomaly._state, graph._packing)]
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        for state, values in settings:
+            vars(state).update(values)
+        try:
+            walk.run()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="candelabra-reentrant-backward", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
 
 
 def current_walk() -> Walk | None:

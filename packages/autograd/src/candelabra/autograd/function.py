@@ -86,6 +86,10 @@ class FunctionNode(MultiNode):
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Mark inputs that were changed in place; each must be among the results."""
+        for number, tensor in enumerate(tensors):
+            if not isinstance(tensor, Tensor):
+                kind = type(tensor).__name__
+                raise RuntimeError(f"mark_dirty can only accept variables, but argument {number} is of type {kind}")
         self.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
@@ -419,9 +423,8 @@ def _prepare(node: FunctionNode, arguments: tuple[Any, ...]) -> bool:
 
 
 def _finish(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any], recording: bool) -> None:
-    """Validate the marks and record the function on the tape.
-
-    Entries of `results` may be replaced by other tensors on the same memory.
+    """Validate the marks and record the function on the tape. Entries of `results` may be replaced
+    by other tensors on the same memory.
     """
     for changed in node.dirty:
         if not any(changed is result for result in results):
@@ -479,6 +482,9 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
                 result = results[number] = result.view_as(result) if differentiable else result.detach()
         if differentiable:
             result._set_history(node, number)
+            if result._is_view():
+                # A change in place would go around the program's own gradient.
+                result._mark_one_of_views()
     node._saved = _kept(node, arguments, inside, results)
     for result, number in changed:
         base = result._base
@@ -495,9 +501,8 @@ def _record(node: FunctionNode, arguments: tuple[Any, ...], results: list[Any]) 
 
 
 def _kept(node: FunctionNode, arguments: tuple[Any, ...], inside: list[Any], results: list[Any]) -> tuple[Any, ...]:
-    """Return the entries for the tensors of save_for_backward.
-
-    Results are detached, because they reference the node.
+    """Return the entries for the tensors of save_for_backward; results detached, as they reference
+    the node.
     """
     kept: list[tuple[Any, Any, Any]] = []
     for tensor in node.to_save:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from candelabra import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from typing import Any
 
 #: The entry-point group of backend plugins.
 GROUP = "candelabra.backends"
@@ -20,6 +22,19 @@ KNOWN_DISTRIBUTIONS = {"cpu": "candelabra-backend-cpu", "cuda": "candelabra-back
 
 _selected: dict[str, str] = {}
 _declared: dict[str, EntryPoint] | None = None
+#: The plugins that were found, and the state of the path at that time.
+_found: tuple[Any, dict[str, list[EntryPoint]]] = (None, {})
+
+
+def _state_of_path() -> list[tuple[str, int]]:
+    """Return what changes where a distribution is installed or removed."""
+    state = []
+    for folder in sys.path:
+        try:
+            state.append((folder, os.stat(folder or ".").st_mtime_ns))
+        except OSError:
+            continue
+    return state
 
 
 def installed() -> dict[str, list[EntryPoint]]:
@@ -36,6 +51,10 @@ def installed() -> dict[str, list[EntryPoint]]:
     >>> sorted(candelabra.backends.installed()) != []
     True
     """
+    global _found
+    state = _state_of_path()
+    if _found[0] == state:
+        return {name: list(entries) for name, entries in _found[1].items()}
     from importlib.metadata import entry_points
 
     found: dict[str, list[EntryPoint]] = {}
@@ -46,6 +65,7 @@ def installed() -> dict[str, list[EntryPoint]]:
         if claim not in seen:
             seen.add(claim)
             found.setdefault(entry.name, []).append(entry)
+    _found = state, {name: list(entries) for name, entries in found.items()}
     return found
 
 

@@ -16,8 +16,8 @@ void check_sizes(std::span<const int64_t> sizes) {
   for (int64_t size : sizes) {
     check(size >= 0, PyExc_RuntimeError, "Trying to create tensor with negative dimension ", size, ": ", shown(sizes));
   }
-  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims,
-        " dimensions, not ", sizes.size());
+  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "only tensors with up to ", max_dims,
+        " dims are supported, not ", sizes.size());
 }
 
 }  // namespace

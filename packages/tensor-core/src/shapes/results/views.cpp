@@ -186,8 +186,8 @@ void as_strided(Call& call) {
   const int64_t offset = call[at::storage_offset].given() ? call.integer(at::storage_offset) : self.offset;
   check(sizes.size() == strides.size(), PyExc_RuntimeError, "mismatch in length of strides and shape: ", shown(strides),
         " and ", shown(sizes));
-  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "a tensor has at most ", max_dims,
-        " dimensions, not ", sizes.size());
+  check(sizes.size() <= static_cast<size_t>(max_dims), PyExc_RuntimeError, "only tensors with up to ", max_dims,
+        " dims are supported, not ", sizes.size());
   check(offset >= 0, PyExc_RuntimeError, "Tensor: invalid storage offset ", offset);
   int64_t reach = 0;
   bool is_empty = false, overflow = false;
@@ -219,7 +219,7 @@ void expand(Call& call) {
   const TensorObject& self = call.tensor(at::self);
   const std::span<const int64_t> requested = call.ints(at::size);
   const int ndim = static_cast<int>(requested.size()), added = ndim - self.ndim();
-  check(ndim <= max_dims, PyExc_RuntimeError, "a tensor has at most ", max_dims, " dimensions, not ", ndim);
+  check(ndim <= max_dims, PyExc_RuntimeError, "only tensors with up to ", max_dims, " dims are supported, not ", ndim);
   check(added >= 0, PyExc_RuntimeError, "expand(", info(self.dtype).type_name, "Tensor{", shown(self.sizes),
         "}, size=", shown(requested), "): the number of sizes provided (", ndim,
         ") must be greater or equal to the number of dimensions in the tensor (", self.ndim(), ")");

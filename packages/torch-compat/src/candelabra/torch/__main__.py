@@ -5,9 +5,13 @@ Usage: ``python -m candelabra.torch script.py [arguments]``, or ``-m module [arg
 
 from __future__ import annotations
 
+import inspect
 import runpy
 import sys
+import zipfile
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 from .finder import install
 
@@ -36,8 +40,27 @@ def main() -> int:
         return 2
     sys.argv = arguments
     sys.path[0] = str(script.resolve().parent)
-    runpy.run_path(str(script), run_name="__main__")
+    if script.suffix == ".pyc" or zipfile.is_zipfile(script):
+        runpy.run_path(str(script), run_name="__main__")
+    else:
+        run_script(arguments[0])
     return 0
+
+
+def run_script(path: str) -> None:
+    """Run a file of source code as the main module.
+
+    It remains the main module, as what runs at exit expects; :func:`runpy.run_path` puts the other
+    one back.
+    """
+    # For a file that is of no module, `inspect.stack` searches all modules, several times.
+    inspect.modulesbyfile.setdefault("<frozen runpy>", "runpy")
+    sys.modules.setdefault(f"{__package__}.__main__", sys.modules[__name__])
+    program = ModuleType("__main__")
+    loader = SourceFileLoader("__main__", path)
+    program.__dict__.update(__file__=path, __cached__=None, __loader__=loader, __package__=None)
+    sys.modules["__main__"] = program
+    exec(compile(loader.get_data(path), path, "exec", dont_inherit=True), program.__dict__)
 
 
 if __name__ == "__main__":

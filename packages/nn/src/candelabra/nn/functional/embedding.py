@@ -263,6 +263,11 @@ def embedding_bag(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
             f"{weight.type()} instead (while checking arguments for embedding_bag)"
         )
+    if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; but type "
+            f"{weight.type()} does not equal {per_sample_weights.type()} (while checking arguments for embedding_bag)"
+        )
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
     return bags(weight, input, offsets, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx)[
