@@ -902,7 +902,7 @@ def arm64(session: nox.Session) -> None:
     environment = {"PYTHONDONTWRITEBYTECODE": "1"}
     session.chdir(session.create_tmp())
     for arguments in (
-        [str(ROOT / "tools" / "smoke_test.py")],
+        [str(ROOT / "tools" / "smoke_test.py"), "vision_ops"],
         ["-m", "candelabra.backends", "--verify", "cpu"],
         ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=3000", *map(str, ARM64_TESTS)],
         [str(ROOT / "examples" / "expression_trees.py")],

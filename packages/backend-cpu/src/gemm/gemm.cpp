@@ -109,9 +109,24 @@ void in_groups(const GemmBatch<T>& batch, F&& multiply) {
   });
 }
 
+template <typename T>
+void batch_one_by_one(const GemmBatch<T>& batch, void (*multiply)(const Gemm<T>&)) {
+  in_groups(batch, [&](Gemm<T> p, int64_t count) {
+    const LibraryThreads one(1);
+    for (int64_t i = 0; i < count; ++i) {
+      multiply(p);
+      p.a += batch.a_step;
+      p.b += batch.b_step;
+      p.c += batch.c_step;
+    }
+  });
+}
+
 // BLAS takes complex factors by address.
 template <typename T, typename F>
 void batch_by_blas(const GemmBatch<T>& batch, F* function) {
+  // OpenBLAS 0.3.34 gives wrong results for complex batches.
+  if constexpr (CANDELABRA_OPENBLAS) return batch_one_by_one<T>(batch, multiply_by_blas<T>);
   const Gemm<T>& p = batch.first;
   const auto factor = [](const T& value) {
     if constexpr (std::is_floating_point_v<T>)
@@ -123,19 +138,6 @@ void batch_by_blas(const GemmBatch<T>& batch, F* function) {
     const LibraryThreads one(1);
     function(CblasRowMajor, flag(p.transpose_a), flag(p.transpose_b), p.m, p.n, p.k, factor(p.alpha), first.a, p.lda,
              batch.a_step, first.b, p.ldb, batch.b_step, factor(p.beta), first.c, p.ldc, batch.c_step, count);
-  });
-}
-
-template <typename T>
-void batch_one_by_one(const GemmBatch<T>& batch, void (*multiply)(const Gemm<T>&)) {
-  in_groups(batch, [&](Gemm<T> p, int64_t count) {
-    const LibraryThreads one(1);
-    for (int64_t i = 0; i < count; ++i) {
-      multiply(p);
-      p.a += batch.a_step;
-      p.b += batch.b_step;
-      p.c += batch.c_step;
-    }
   });
 }
 

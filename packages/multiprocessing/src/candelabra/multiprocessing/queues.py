@@ -27,7 +27,7 @@ _IDLE = 1
 def _parent_is_gone() -> bool:
     """Whether the process that started this one has ended."""
     parent = process.parent_process()
-    if parent is None:
+    if parent is None or parent.pid is None:
         return False
     if not parent.is_alive():
         return True

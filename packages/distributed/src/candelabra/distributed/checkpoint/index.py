@@ -12,7 +12,7 @@ from typing import Any
 
 from candelabra.serialization import FileError
 from candelabra.serialization.errors import explained
-from candelabra.serialization.native import no_name_twice
+from candelabra.serialization.limits import parsed_json
 from candelabra.serialization.replacing import replaced
 from candelabra.serialization.sources import opened
 
@@ -110,7 +110,7 @@ def read_index(folder: Path) -> Index:
     with opened(path, "load()") as source, explained("load()", path, "index of a checkpoint"):
         if source.size > _LARGEST:
             raise FileError(f"it has {source.size} bytes")
-        described = json.loads(source.read(0, source.size), object_pairs_hook=no_name_twice)
+        described = parsed_json(source.read(0, source.size), source.size)
         if not isinstance(described, dict) or described.get("format") != _FORMAT:
             raise FileError("its format is another")
         if type(described["version"]) is not int or described["version"] > _VERSION:
