@@ -17,7 +17,7 @@ extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinxcontrib.mermaid", "sphinx_design",
     "sphinx_copybutton", "sphinx_remove_toctrees",
 ]  # fmt: skip
-exclude_patterns = ["_build", "jupyter_execute", "templates", "*.template.md"]
+exclude_patterns = ["_build", "jupyter_execute", ".jupyter_cache", "templates", "*.template.md"]
 
 html_theme = "furo"
 templates_path = ["templates"]
