@@ -53,6 +53,7 @@ KNOWN: dict[str, type[Exception]] = {
     "candelabra.nn.functional.embedding": AssertionError,
     "candelabra.nn.functional.lp_pool": ZeroDivisionError,
     "candelabra.nn.init.": ZeroDivisionError,
+    "candelabra.nn.init.kaiming_": AttributeError,
     "candelabra.nn.factory_kwargs": AttributeError,
     "candelabra.optim.": KeyError,
     "candelabra.autograd.gradcheck": AssertionError,
