@@ -785,7 +785,7 @@ def hostile(session: nox.Session) -> None:
 def tape(session: nox.Session) -> None:
     """Compare the gradients of 10,000 random programs with finite differences."""
     install(session, TEST_PACKAGES["autograd"], *TEST_NEEDS)
-    test = PACKAGES / "autograd" / "tests" / "test_random_programs.py"
+    test = PACKAGES / "autograd" / "tests" / "properties" / "test_random_programs.py"
     for seed in range(1, 6):
         numbers = {"CANDELABRA_TAPE_PROGRAMS": "2000", "CANDELABRA_TAPE_SEED": str(seed)}
         session.run("python", "-m", "pytest", "-q", str(test), "-k", "random_programs", *session.posargs, env=numbers)

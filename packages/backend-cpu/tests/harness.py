@@ -130,11 +130,13 @@ class Value_(ctypes.Structure):
 ALLOCATE_OUTPUT = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)
 )
+IS_CANCELLED = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 class Host_(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_uint64), ("abi_major", ctypes.c_uint32), ("abi_minor", ctypes.c_uint32), ("allocate_output", ALLOCATE_OUTPUT),
+        ("allocate_workspace", ctypes.c_void_p), ("is_cancelled", IS_CANCELLED),
     ]  # fmt: skip
 
 
@@ -208,7 +210,8 @@ class Backend:
     def __init__(self, path: Path = LIBRARY) -> None:
         self.library = ctypes.CDLL(str(path))
         self._allocate = ALLOCATE_OUTPUT(self._allocate_output)
-        self._host = Host_(ctypes.sizeof(Host_), 2, 0, self._allocate)
+        self._is_cancelled = IS_CANCELLED(lambda call: 0)
+        self._host = Host_(ctypes.sizeof(Host_), 2, 0, self._allocate, None, self._is_cancelled)
         self.library.candelabra_backend.restype = ctypes.POINTER(Backend_)
         self.library.candelabra_backend.argtypes = [ctypes.POINTER(Host_)]
         self.table: Backend_ = self.library.candelabra_backend(ctypes.byref(self._host)).contents

@@ -1,7 +1,8 @@
 // Interruption of kernels that run long, by Ctrl-C or another signal whose Python handler raises.
 //
-// cb_host.is_cancelled() takes Python's lock and runs the handlers, so that only the thread that the
-// core has called may ask, and not while it holds a lock. Other threads of its team read the answer.
+// cb_host.is_cancelled() takes Python's lock and runs the handlers, so that only the thread that
+// the core has called may ask, and not while it holds a lock. Other threads of its team read the
+// answer.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,10 @@
 """Random programs on tensors, with views, in-place calls, hooks and functions of the user's own.
 
-A program is a list of numbers, so that hypothesis can draw and shrink it. It computes one number from
-its leaves. Two things make its derivative by finite differences that of the tape: a detached value
-keeps the value that it had at the leaves themselves, and a hook that multiplies the gradient of `y`
-by `k` is emulated by computing with ``c + k (y - c)``, where `c` is `y` at the leaves themselves.
+A program is a list of numbers, so that hypothesis can draw and shrink it. It computes one number
+from its leaves. Two things make its derivative by finite differences that of the tape: a detached
+value keeps the value that it had at the leaves themselves, and a hook that multiplies the gradient
+of `y` by `k` is emulated by computing with ``c + k (y - c)``, where `c` is `y` at the leaves
+themselves.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ class Run:
         self.calls += 1
 
     def __call__(self, leaves: Sequence[Tensor], program: Sequence[Instruction]) -> Tensor:
-        # Whether a value may be written to: not a leaf, nor a view of one, nor with shared elements.
+        # Whether a value may be written to: no leaf, no view of one, and no shared elements.
         values: list[tuple[Tensor, bool]] = [(leaf, False) for leaf in leaves]
         for kind, first, second, n in program:
             self.step(values, kind, *values[first % len(values)], values[second % len(values)][0], n)
