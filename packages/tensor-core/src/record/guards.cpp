@@ -403,7 +403,8 @@ class CallGuard : public Guard {
  public:
   // (_, function without arguments, its result, the name of the state)
   explicit CallGuard(PyObject* description)
-      : function_(Ref<>::borrow(item_of(description, 1))), expected_(Ref<>::borrow(item_of(description, 2))),
+      : function_(Ref<>::borrow(item_of(description, 1))),
+        expected_(Ref<>::borrow(item_of(description, 2))),
         name_(text_of(item_of(description, 3))) {
     check(PyCallable_Check(function_.get()), PyExc_TypeError, "a guard of a call needs a function");
   }
@@ -412,7 +413,9 @@ class CallGuard : public Guard {
     return is_same_value(now.get(), expected_.get());
   }
   std::string description() const override { return name_; }
-  int visit(visitproc visitor, void* arg) const override { return visit_references(visitor, arg, function_, expected_); }
+  int visit(visitproc visitor, void* arg) const override {
+    return visit_references(visitor, arg, function_, expected_);
+  }
 
  private:
   Ref<> function_, expected_;
