@@ -154,9 +154,8 @@ void bump_versions(Call& call, const Given& given) {
 // The base's gradient is not defined after such a change.
 void refuse_unrecorded_view(const Call& call, bool requires_grad) {
   const TensorObject& self = call.tensor(Operator::self_position);
-  if (!(self.unrecorded_view || self.one_of_views) || !self.base ||
-      !(requires_grad || as_tensor(self.base)->requires_grad))
-    return;
+  if (!(self.unrecorded_view || self.one_of_views) || !self.base) return;
+  if (!(requires_grad || as_tensor(self.base)->requires_grad)) return;
   const bool is_custom = self.grad_fn && PyObject_HasAttrString(self.grad_fn, "_function") &&
                          PyLong_AsLong(owned(PyObject_GetAttrString(self.grad_fn, "_outputs")).get()) == 1;
   const char* const reason =
@@ -174,8 +173,7 @@ void refuse_unrecorded_view(const Call& call, bool requires_grad) {
         "(): A view was created in no_grad mode and is being modified inplace with grad mode enabled; views of "
         "inference mode are refused too. ",
         self.one_of_views ? reason
-                          : "Move both the view and the inplace operation either inside the block (if it is not to "
-                            "be tracked) or outside (if it is).");
+                          : "Move both the view and the inplace operation either inside or outside of the block.");
 }
 
 PyObject* tuple_of(const Given& given, size_t count) {
