@@ -57,8 +57,8 @@ CUDA_NEEDS = [
 ]  # fmt: skip
 #: Build requirements of backend-cpu with OpenBLAS, besides BUILD_NEEDS.
 OPENBLAS_NEEDS = ["scipy-openblas32>=0.3.30"]
-#: Slow sessions, and the packages that they test. Each writes a digest of its sources, with which it
-#: has passed, into a file beside the tests of the first: CI runs one only if they have changed.
+#: Slow sessions, and the packages that they test. Each writes a digest of its sources, with which
+#: it has passed, into a file beside the tests of the first: CI runs one only if they have changed.
 SLOW = {
     "cuda": ["backend-cuda", "tensor-core"],
     "emulated": ["backend-cuda", "tensor-core"],

@@ -1,5 +1,5 @@
-"""Take one training step with the installed wheels, and import each of them, but those that are named
-on the command line. ``nox -s wheels`` runs this in an environment with nothing else.
+"""Take one training step with the installed wheels, and import each of them, but those that are
+named on the command line. ``nox -s wheels`` runs this in an environment with nothing else.
 """
 
 import sys

@@ -47,8 +47,8 @@ constexpr Representative representatives[shape_class_count] = {
 };
 
 // Whether products are left to BLAS unless oneDNN is clearly faster, rather than the other way
-// round. MKL takes slower code paths on processors that are not Intel's. Evaluated once: in a virtual
-// machine CPUID traps, which takes as long as a product.
+// round. MKL takes slower code paths on processors that are not Intel's. Evaluated once: in a
+// virtual machine CPUID traps, which takes as long as a product.
 #if CANDELABRA_OPENBLAS
 bool prefers_blas() {
   return true;

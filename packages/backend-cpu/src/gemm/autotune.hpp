@@ -1,6 +1,6 @@
 // Autotuning of float32 matrix products: times the candidates once per shape class and
-// processor. Candidates are BLAS (MKL, or OpenBLAS), oneDNN, our own panels (panel_gemm.hpp), and for large products
-// AMX, by bf16x3 emulation of float32 (gemm/amx/bf16x3_gemm.hpp).
+// processor. Candidates are BLAS (MKL, or OpenBLAS), oneDNN, our own panels (panel_gemm.hpp), and
+// for large products AMX, by bf16x3 emulation of float32 (gemm/amx/bf16x3_gemm.hpp).
 #pragma once
 
 #include <string>
@@ -36,8 +36,8 @@ inline int32_t threads_for_batch(int64_t multiplications) {
 }
 
 // The library for this class. The first call for a class times the candidates, unless the
-// environment variable CANDELABRA_CPU_GEMM (mkl or openblas, onednn, amx, panels) names one, or an earlier
-// process has stored its choice (choice_file.hpp).
+// environment variable CANDELABRA_CPU_GEMM (mkl or openblas, onednn, amx, panels) names one, or an
+// earlier process has stored its choice (choice_file.hpp).
 GemmLibrary choose_gemm_library(ShapeClass shape);
 
 // Whether the environment variable names this library.

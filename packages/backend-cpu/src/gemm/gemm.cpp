@@ -203,7 +203,8 @@ void gemm(const Gemm<std::complex<double>>& problem) {
 
 void gemm_batch(const GemmBatch<float>& batch) {
   if (chooses_panels(batch.first)) return batch_one_by_one<float>(batch, panel_gemm);
-  // For small products the batched call of BLAS is quicker: oneDNN makes them where it is asked for.
+  // For small products the batched call of BLAS is quicker: oneDNN makes them where it is asked
+  // for.
   if (is_named(GemmLibrary::onednn)) return batch_one_by_one<float>(batch, gemm_by_onednn);
   batch_by_blas(batch, cblas_sgemm_batch_strided);
 }

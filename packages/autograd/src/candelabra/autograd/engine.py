@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from candelabra import _C, Tensor
 
 from . import hooks as tape_hooks
+from .anomaly import _state as _anomaly_settings
 from .anomaly import check_gradients, is_anomaly_enabled, report_failure, tell_where
 from .assembly import Assembly, PartNode, RecordedAssembly
 from .leaves import HELD_BY_ENGINE, call_accumulated_hooks, take_gradient, take_part
@@ -467,11 +468,13 @@ class _Current(threading.local):
 _current = _Current()
 
 
+#: Settings of the calling thread that a backward pass has on another thread, too.
+carried_settings: list[threading.local] = [_anomaly_settings]
+
+
 def _run_on_a_thread(walk: Walk) -> None:
     """Run a backward pass on a new thread, which has the settings of this one, and wait for it."""
-    from . import anomaly, graph
-
-    settings = [(state, dict(vars(state))) for state in (anomaly._state, graph._packing)]
+    settings = [(state, dict(vars(state))) for state in carried_settings]
     errors: list[BaseException] = []
 
     def work() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import candelabra
 from candelabra import Tensor
 
+from .engine import carried_settings
 from .hooks import RemovableHandle, node_hooks, register_hook
 from .node import FREED, Node, SingleNode, next_sequence, resolve
 
@@ -69,6 +70,7 @@ class _Packing(threading.local):
 
 
 _packing = _Packing()
+carried_settings.append(_packing)
 _users = 0
 _lock = threading.Lock()
 

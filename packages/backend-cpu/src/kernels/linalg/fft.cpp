@@ -86,8 +86,8 @@ class Slices {
   std::vector<int64_t> sizes_, in_strides_, out_strides_;
 };
 
-// The number of neighbouring slices per call of the library: enough to hide the cost of the call and to use
-// whole cache lines.
+// The number of neighbouring slices per call of the library: enough to hide the cost of the call
+// and to use whole cache lines.
 int64_t slices_per_call(int64_t n) {
   return std::max<int64_t>(16, 32768 / n);
 }
@@ -141,8 +141,9 @@ class SlicePlan {
     gathered_ = kind == Kind::ComplexToReal || (in_length() > 1 && slices_.in_stride <= 0) ||
                 (slices_.row > 1 && slices_.in_row <= 0);
     threaded_ = slices_.count == 1 && !is_deterministic();
-    // Strided slices whose neighbours are adjacent in memory are transposed, so that the library sees
-    // them contiguous. Short complex ones are copied to the result first, since MKL is faster in place.
+    // Strided slices whose neighbours are adjacent in memory are transposed, so that the library
+    // sees them contiguous. Short complex ones are copied to the result first, since MKL is faster
+    // in place.
     const bool adjacent =
         !threaded_ && !gathered_ && n > 1 && slices_.in_stride > 1 && slices_.in_row == 1 && slices_.out_row == 1;
     transposed_ = adjacent && n >= 32;
@@ -220,7 +221,8 @@ class SlicePlan {
     fourier::transform(plan_of(block, layout, layout, true), block.out, block.out);
   }
 
-  // In the strides of the tensors, or from `buffer` where the library cannot take those of the input.
+  // In the strides of the tensors, or from `buffer` where the library cannot take those of the
+  // input.
   void transform_strided(const Block& block, In* buffer) const {
     const In* in = block.in;
     Layout in_layout = slice_layout(slices_.in_stride, slices_.in_row);

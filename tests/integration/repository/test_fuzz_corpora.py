@@ -1,5 +1,5 @@
-"""The inputs of tests/fuzz/coverage/corpus: each target returns for each of them, as it did when they
-were found.
+"""The inputs of tests/fuzz/coverage/corpus: each target returns for each of them, as it did when
+they were found.
 """
 
 import importlib
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "fuzz" / "coverage"
+FOLDER = Path(__file__).parents[2] / "fuzz" / "coverage"
 #: What a target needs of other packages, and of native.cpp.
 NEEDS = {
     "t7": "candelabra.legacy", "program": "candelabra.export", "runner": "candelabra_runner", "runner_file": "candelabra_runner",
