@@ -18,7 +18,7 @@ class _State(threading.local):
     check_nan = True
 
 
-_state = _State()
+_state: _State = _State()
 _users = 0
 _lock = threading.Lock()
 
