@@ -873,7 +873,7 @@ def openblas(session: nox.Session) -> None:
     shutil.rmtree(wheels, ignore_errors=True)
     session.run(
         str(python), str(ROOT / "tools" / "build_wheel.py"), str(PACKAGES / "backend-cpu"), str(wheels),
-        f"-Cbuild-dir={ROOT / 'build' / 'openblas-tree'}", "-Ccmake.define.CANDELABRA_BLAS=openblas",
+        f"-Cbuild-dir={ROOT / 'build' / 'openblas-tree'}", "-Ccmake.define.CANDELABRA_BLAS=openblas", "-Ccmake.define.CANDELABRA_AVX512=OFF",
         f"-Ccmake.define.CANDELABRA_WERROR={WARNINGS_FAIL}", external=True,
     )  # fmt: skip
     (wheel,) = wheels.glob("*.whl")
