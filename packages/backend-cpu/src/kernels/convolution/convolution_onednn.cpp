@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "gemm/gemm_onednn.hpp"
 #include "threads/deterministic.hpp"
 #include "threads/interruption.hpp"
 #include "threads/parallel.hpp"
