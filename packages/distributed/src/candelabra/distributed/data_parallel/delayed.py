@@ -8,6 +8,7 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
+from candelabra import autograd as _autograd  # noqa: F401  (a package is imported before its modules)
 from candelabra.autograd.engine import queue_callback
 
 from ..collectives.reductions import all_reduce

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from candelabra import Tensor, dtype
-from candelabra.autograd.func.modules import functional_call
+from candelabra.func import functional_call
 from candelabra.nn import Module
 
 
