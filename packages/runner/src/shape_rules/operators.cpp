@@ -86,7 +86,8 @@ std::unique_ptr<Operator> operator_of(const Kernel& kernel) {
   for (size_t category = 0; category < made->refusals.size(); ++category)
     if (row.refused >> category & 1) made->refusals[category].exception = PyExc_NotImplementedError;
   const std::vector<Parameter>& parameters = made->schema.parameters;
-  made->changes_arguments = std::ranges::any_of(parameters, &Parameter::mutated);
+  made->changed_arguments = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) made->changed_arguments |= uint32_t{parameters[i].mutated} << i;
   made->returns_self = !parameters.empty() && parameters[0].mutated && parameters[0].type == ParameterType::Tensor;
   made->kernels[0].compiled = kernel.entry->kernel;
   made->kernels[0].flags = kernel.entry->flags;
