@@ -208,7 +208,7 @@ def test_under_autocast_dtypes_may_differ(fast, mask_dtype):
     mask = None if mask_dtype is None else candelabra.ones(5, 5).tril().to(mask_dtype)
     as_fast = mask if mask_dtype in (None, candelabra.bool) else mask.to(fast)
     expected = F.scaled_dot_product_attention(query.to(fast), key.to(fast), value.to(fast), attn_mask=as_fast)
-    with candelabra.autocast("cpu", dtype=fast):
+    with candelabra.autocast(query.device.type, dtype=fast):
         if mask_dtype is candelabra.float64:
             with pytest.raises(RuntimeError, match="Expected attn_mask dtype to be"):
                 F.scaled_dot_product_attention(query, key, value, mask)
