@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import candelabra
+
 FOLDER = Path(__file__).parents[2] / "fuzz" / "coverage"
 #: What a target needs of other packages, and of native.cpp.
 NEEDS = {
@@ -21,9 +23,13 @@ NAMES = sorted(folder.name for folder in (FOLDER / "corpus").iterdir() if folder
 
 @pytest.fixture(scope="module")
 def targets():
+    threads = candelabra.get_num_threads()
     sys.path.insert(0, str(FOLDER))
     yield importlib.import_module("targets")
     sys.path.remove(str(FOLDER))
+    # Targets set them for their process.
+    candelabra.backends.set_memory_limit("cpu", None)
+    candelabra.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("name", NAMES)
