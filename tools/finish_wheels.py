@@ -35,6 +35,12 @@ ROOT = Path(__file__).parents[1]
 BUNDLED = {
     "mkl_static": ("mkl-static", "LicenseRef-Intel-Simplified-Software-License", "pypi"),
     "onednn_cpu_gomp": ("onednn-cpu-gomp", "Apache-2.0", "pypi"),
+    "scipy_openblas32": (
+        "scipy-openblas32",
+        "BSD-2-Clause AND BSD-3-Clause AND GPL-3.0-or-later WITH GCC-exception-3.1",
+        "pypi",
+    ),
+    "ducc0": ("ducc0", "BSD-3-Clause", "pypi"),
     "libgomp": ("libgomp", "GPL-3.0-or-later WITH GCC-exception-3.1", "generic"),
 }
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from candelabra import Tensor, dtype
-from candelabra.func import functional_call
+from candelabra.autograd import func as _func  # noqa: F401  (a package is imported before its modules)
+from candelabra.autograd.func.modules import functional_call
 from candelabra.nn import Module
 
 
