@@ -277,8 +277,8 @@ bool all_finite(std::span<const T> values) {
 
 #if CANDELABRA_OPENBLAS
 // OpenBLAS does not tell of its progress.
-template <auto Routine>
-constexpr auto interruptible = Routine;
+template <const auto& routine>
+constexpr auto interruptible = routine;
 #else
 // A routine of LAPACK, which the callback of vendor/blas.cpp may end with half a
 // result. Throws then, before the caller reads it.
