@@ -18,6 +18,8 @@ import numpy as np
 from candelabra_backend_cpu import library_path
 
 LIBRARY = Path(os.environ.get("CANDELABRA_CPU_LIBRARY") or library_path())
+#: The BLAS that the library is built with.
+BLAS = "OpenBLAS" if (LIBRARY.parent / "libscipy_openblas.so").exists() else "MKL"
 
 OK, RUNTIME_ERROR, OUT_OF_MEMORY, VALUE_ERROR, INDEX_ERROR, TYPE_ERROR, NOT_IMPLEMENTED = range(7)
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+from harness import BLAS
 
 SETUP = """
 import signal, threading, time
@@ -77,6 +78,8 @@ def run(code: str, threads: int = 1) -> subprocess.CompletedProcess[str]:
 def test_a_signal_ends_the_kernel(name: str, threads: int) -> None:
     if threads == 2 and name not in ("elementwise", "sort", "sum"):
         pytest.skip("one loop of each driver is enough")
+    if name == "factorization" and BLAS == "OpenBLAS":
+        pytest.skip("OpenBLAS tells nothing of its progress")
     setup, call = LONG[name]
     done = run(setup + INTERRUPT.format(call=call), threads)
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout
