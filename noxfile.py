@@ -63,7 +63,7 @@ SLOW = {
     "cuda": ["backend-cuda", "tensor-core"],
     "emulated": ["backend-cuda", "tensor-core"],
     "openblas": ["backend-cpu"],
-    "arm64": ["backend-cpu"],
+    "arm64": ["backend-cpu", "tensor-core"],
 }
 #: What `arm64` tests besides the conformance suite: QEMU is slow.
 ARM64_TESTS = [
